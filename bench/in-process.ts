@@ -43,7 +43,7 @@ export async function startInProcess(home: string, control: Address): Promise<In
   const launcher = launcherOf(installation, { hosts });
   const serving = makeServing({ installation, rootKey: await readRootKey(config), healthy: async () => true });
   await hosts.start();
-  hosts.tell({ databaseUrl: control.url }, onHostExit(installation));
+  hosts.sendOrder({ databaseUrl: control.url }, onHostExit(installation));
   await launcher.start();
   await serving.start();
   return {

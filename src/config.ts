@@ -1,4 +1,4 @@
-/** The only reader of the environment: parsed once, every fault at once, each naming its variable. */
+/** The only reader of the environment. It parses all variables once, and reports all faults together, each with its variable. */
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { type Fault, MillraceError } from './errors.ts';
@@ -12,7 +12,7 @@ const yes = z
   .enum(['true', 'false'])
   .default('false')
   .transform((value) => value === 'true');
-/** Digits only: what JavaScript makes of other texts (a blank is 0) is nobody's wish. */
+/** Digits only: JavaScript would also convert other texts, such as a blank to 0. */
 const count = (standard: number, min: number, max: number) =>
   z
     .string()
@@ -35,7 +35,7 @@ const duration = z.string().transform((value, context) => {
   context.addIssue({ code: 'custom', message: parsed.message });
   return z.NEVER;
 });
-/** null: for ever. */
+/** Null: forever. */
 const keptFor = z.string().transform((value, context) => {
   if (value === 'forever') return null;
   const parsed = parseDuration(value);
@@ -109,11 +109,15 @@ const schema = z.object({
 
 type Name = keyof typeof schema.shape;
 
-/** What `GET /api/installation` tells of each variable: what it is for, and its default as one would write it. */
-const told: Readonly<Record<Exclude<Name, 'MILLRACE_CHECKPOINT'>, readonly [about: string, standard?: string]>> = {
-  MILLRACE_HOME: ['where everything of this installation is kept', '.millrace'],
+/** The `about` and default of each variable in `GET /api/installation`. The default is written as in the environment. */
+const settingTexts: Readonly<
+  Record<Exclude<Name, 'MILLRACE_CHECKPOINT'>, readonly [about: string, standard?: string]>
+> = {
+  MILLRACE_HOME: ['the folder of this installation', '.millrace'],
   MILLRACE_DATABASE_URL: ['the control database; without it, the embedded PostgreSQL'],
-  MILLRACE_DEFAULT_DATABASE_URL: ["the default tenant's database, where it is not beside the control database"],
+  MILLRACE_DEFAULT_DATABASE_URL: [
+    "the default tenant's database; without it, millrace_default on the server of the control database",
+  ],
   MILLRACE_SESSION_POOLER: ['whether the database is reached through a pooler that pools by session', 'false'],
   MILLRACE_HOST: ['the address to listen on', '127.0.0.1'],
   MILLRACE_PORT: ['the port to listen on; 0 picks one', '8080'],
@@ -125,30 +129,30 @@ const told: Readonly<Record<Exclude<Name, 'MILLRACE_CHECKPOINT'>, readonly [abou
   MILLRACE_SECRET_KEY: ["encrypts the stash and signs tasks' credentials; without it, the file secret-key in the home"],
   MILLRACE_MAX_TASKS: ['how many tasks a worker runs at once', '8'],
   MILLRACE_TASK_USER: [
-    'the account, or the range of user numbers, that tasks run as where the worker is root; without it, a number for each',
+    'the account, or the range of user numbers, that tasks run as if the worker is root; without it, a number for each task',
   ],
   MILLRACE_LOCAL_TASKS: ['which tenants may run process and function tasks: all, or default only', 'all'],
   MILLRACE_MAX_BACKGROUND_WORKERS: [
-    'how many slots there are for the launcher and schedulers, until somebody changes it',
+    'the initial number of slots for the launcher and schedulers; the control database stores later changes',
     '64',
   ],
   MILLRACE_DISCOVER: [
-    'whether every database of the server is a tenant (all), or those that are registered; without it, all of the embedded server',
+    'which databases of the server are tenants: all, or registered ones; without it, all on the embedded server, registered ones on others',
   ],
-  MILLRACE_HOST_MEMORY: ["how many MiB a host's heap may hold; resident it may be half as much again", '512'],
-  MILLRACE_DRAIN: ['how long running tasks may go on when their worker stops', '5s'],
-  MILLRACE_LOG_LIMIT: ["how many MiB of a run's output are kept, beside its end", '10'],
+  MILLRACE_HOST_MEMORY: ["the limit of a host's heap in MiB; its resident memory may be half as much again", '512'],
+  MILLRACE_DRAIN: ['how long running tasks may continue when their worker stops', '5s'],
+  MILLRACE_LOG_LIMIT: ["how many MiB of a run's output are kept; its end is kept as well", '10'],
   MILLRACE_LEASE: ['how long a worker may be silent before its runs are handed out again', '30s'],
   MILLRACE_RETENTION: ['how long finished runs and events are kept', '30d'],
   MILLRACE_RETENTION_RUNS: ['how many finished runs of each job are kept at most', '100000'],
   MILLRACE_RETENTION_EVENTS: ['how many events are kept at most', '50000000'],
-  MILLRACE_LOG: ['how much is logged', 'info'],
+  MILLRACE_LOG: ['the log level', 'info'],
   MILLRACE_URL: ['where workers and the command line find the server'],
   MILLRACE_KEY: ['the key of workers and the command line'],
-  MILLRACE_TENANT: ['the tenant that the command line speaks of', 'default'],
+  MILLRACE_TENANT: ['the tenant that commands refer to', 'default'],
 };
 const secrets: ReadonlySet<string> = new Set(['MILLRACE_ROOT_KEY', 'MILLRACE_SECRET_KEY', 'MILLRACE_KEY']);
-/** Empty, these are refused: a secret that was meant to be set would be replaced by another in silence. */
+/** An empty value of these is an error. Otherwise a secret that was meant to be set would be replaced silently by another one. */
 const neverEmpty: ReadonlySet<string> = new Set(['MILLRACE_ROOT_KEY', 'MILLRACE_SECRET_KEY']);
 
 /** Variables that hold a secret, or an address with a password: a process erases them once it has read them. */
@@ -160,14 +164,14 @@ export const secretVariables: readonly string[] = [
 
 interface Setting {
   readonly name: string;
-  /** As one would write it; null where nothing is set and there is no default, and of secrets. */
+  /** As written in the environment. Null for secrets, and if nothing is set and there is no default. */
   readonly value: string | null;
   readonly set: boolean;
   readonly about: string;
 }
 
 export interface Config {
-  /** All of it for people, secrets left out. */
+  /** All settings for display, without the values of secrets. */
   readonly settings: readonly Setting[];
   readonly home: string;
   readonly databaseUrl: string | undefined;
@@ -179,31 +183,31 @@ export interface Config {
   readonly allowedHosts: readonly string[];
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   readonly rootKey: string | undefined;
-  /** The first seals, all open. */
+  /** The first encrypts, all decrypt. */
   readonly secretKeys: readonly string[] | undefined;
   readonly maxTasks: number;
   /** An account, or a range of user numbers. */
   readonly taskUser: string | undefined;
   /** Which tenants may run `process` and `function` tasks. */
   readonly localTasks: 'all' | 'default';
-  /** Where nobody has set another number in the control database. */
+  /** The initial value; the control database may hold another one. */
   readonly maxBackgroundWorkers: number;
   /** Which databases of the control database's server are tenants. */
   readonly discover: 'all' | 'registered';
-  /** Of a host's heap, in MiB. */
+  /** The limit of a host's heap, in MiB. */
   readonly hostMemoryMb: number;
   readonly drainMs: number;
-  /** Of one run's output. */
+  /** The limit of one run's output. */
   readonly logLimitBytes: number;
   /** How long a worker may be silent before its runs are handed out again. */
   readonly leaseMs: number;
-  /** What is kept of runs (where their job does not say) and events; null: for ever. */
+  /** How much of the past is kept: runs (unless their job sets its own limits) and events. Null: forever. */
   readonly retention: { readonly ageMs: number | null; readonly runs: number | null; readonly events: number | null };
   readonly logLevel: string;
-  /** Where workers and the CLI find the API when it is not next to the home. */
+  /** Where workers and the CLI find the API if it is not the one of the home folder. */
   readonly url: string | undefined;
   readonly key: string | undefined;
-  /** Where this process is to die; only tests set it. */
+  /** Where this process kills itself. Only tests set it. */
   readonly checkpoint: Armed | undefined;
 }
 
@@ -217,11 +221,11 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   return { ...valuesOf(parsed.data), settings: listSettings(set) };
 }
 
-/** All variables with their values, secrets left out. */
+/** All variables with their values, without those of secrets. */
 function listSettings(set: Readonly<Record<string, string | undefined>>): Config['settings'] {
-  return Object.entries(told).map(([name, [about, standard]]) => ({
+  return Object.entries(settingTexts).map(([name, [about, standard]]) => ({
     name,
-    value: secrets.has(name) ? null : shownValue(name, set[name] ?? standard),
+    value: secrets.has(name) ? null : formatValue(name, set[name] ?? standard),
     set: set[name] !== undefined,
     about,
   }));
@@ -261,13 +265,13 @@ function valuesOf(e: z.output<typeof schema>): Omit<Config, 'settings'> {
   };
 }
 
-function shownValue(name: string, value: string | undefined): string | null {
+function formatValue(name: string, value: string | undefined): string | null {
   if (value === undefined) return null;
   if (name === 'MILLRACE_HOME') return resolve(value);
   return name.endsWith('_URL') ? withoutPassword(value) : value;
 }
 
-/** Parameters may hold one too. */
+/** Removes the parameters as well, because they may hold a password. */
 function withoutPassword(address: string): string {
   const url = new URL(address);
   url.password = '';

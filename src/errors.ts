@@ -1,11 +1,11 @@
 /**
- * Every error that a person or a program outside can meet: one class, and one table that says which code means what.
+ * Every error that a user or a client can receive: one class, and one table that maps each code to its meaning.
  *
  * On the wire an error is `application/problem+json` (RFC 9457) with the code, a sentence, and for documents every
  * fault with its path.
  */
 
-/** code → HTTP status, and the title that never changes with the case at hand. */
+/** code → HTTP status and title. The title is the same for every error of the code; the detail describes the single case. */
 const table = {
   bad_request: [400, 'The request is not understood'],
   bad_document: [400, 'The document has faults'],
@@ -13,36 +13,36 @@ const table = {
   unauthenticated: [401, 'A key is needed'],
   forbidden: [403, 'This key may not do that'],
   worker_refused: [403, 'This worker id cannot be used'],
-  unknown_host: [403, 'The host name is not one of this server'],
+  unknown_host: [403, 'This server does not have this host name'],
   not_found: [404, 'Not found'],
   conflict: [409, 'Conflict'],
   too_large: [413, 'The body is too large'],
-  unsupported_media_type: [415, 'The body is of a type that is not read here'],
-  too_many: [429, 'Too many of these are open'],
-  undecryptable: [422, 'The value cannot be decrypted here'],
+  unsupported_media_type: [415, 'The media type of the body is not supported'],
+  too_many: [429, 'Too many streams are open'],
+  undecryptable: [422, 'The value cannot be decrypted'],
   stash_too_large: [422, 'The stash values of the run are too large'],
-  upgrade_required: [426, 'This is a WebSocket'],
+  upgrade_required: [426, 'A WebSocket upgrade is required'],
   method_not_allowed: [405, 'Method not allowed'],
   migration_failed: [500, 'The migration failed, and nothing was changed'],
-  not_supported: [501, 'The engine of this tenant does not have this'],
-  internal: [500, 'Something went wrong here'],
-  overloaded: [503, 'The server has too much to do now'],
+  not_supported: [501, 'The engine of this tenant does not support this'],
+  internal: [500, 'Internal error'],
+  overloaded: [503, 'The server is overloaded'],
   no_engine: [503, 'No engine of this version is installed'],
   no_bus: [503, 'This tenant has no event bus'],
   not_installed: [503, 'Millrace is not installed in the database of this tenant'],
-  tenant_unavailable: [503, 'The tenant cannot be served now'],
-  tenant_stopped: [503, 'The tenant was stopped by a person'],
-  database_unavailable: [503, 'The database cannot be used now'],
+  tenant_unavailable: [503, 'The tenant is unavailable'],
+  tenant_stopped: [503, 'An operator stopped the tenant'],
+  database_unavailable: [503, 'The database is unavailable'],
   stopping: [503, 'This process is stopping'],
   embedded_postgres: [500, 'The embedded PostgreSQL did not start'],
-  already_running: [409, 'Another one is running'],
+  already_running: [409, 'Another instance is running'],
   bad_configuration: [400, 'The configuration has faults'],
   unreachable: [503, 'The server cannot be reached'],
 } as const satisfies Record<string, readonly [number, string]>;
 
 export type ErrorCode = keyof typeof table;
 
-/** One thing wrong with an input: where (a path such as `tasks[2].depends[0]`), and what. */
+/** One fault of an input: its path, such as `tasks[2].depends[0]`, and a message. */
 export interface Fault {
   readonly path: string;
   readonly message: string;
@@ -60,7 +60,7 @@ export interface Problem {
 export class MillraceError extends Error {
   readonly code: ErrorCode;
   readonly faults: readonly Fault[];
-  /** For the answer, where HTTP asks for some. */
+  /** Response headers that HTTP requires for this error. */
   readonly headers: Readonly<Record<string, string>>;
   override readonly name = 'MillraceError';
 
@@ -92,8 +92,8 @@ export function clientGone(cause?: unknown): MillraceError {
 }
 
 /**
- * The error as one of ours, by what it says of itself: thrown by another version's code, it is of another class of the
- * same name.
+ * Converts an error to a `MillraceError`. An error of another version's code is an instance of another class, so it is
+ * recognized by its name.
  */
 export function knownError(error: unknown): MillraceError | undefined {
   if (error instanceof MillraceError) return error;
@@ -110,7 +110,7 @@ export function knownError(error: unknown): MillraceError | undefined {
 /** The message of pg's error for a pool that was closed. It has no code. */
 export const poolClosed = 'Cannot use a pool after calling end on the pool';
 
-/** The caller's engine is no longer, or may no longer be, the tenant's: ask the loader again. */
+/** The caller's engine is, or may be, no longer the tenant's. The caller should get the engine from the loader again. */
 export function isStaleEngine(error: unknown): boolean {
   // by name: the error may come from another version's copy of the class
   return error instanceof Error && (error.name === 'VersionMismatch' || error.message === poolClosed);
@@ -133,8 +133,8 @@ const lostMessages = new Set([
 const lostSocket = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENOTFOUND']);
 
 /**
- * Whether the database was out of reach rather than the statement wrong: by SQLSTATE or errno, and by pg's own message only
- * where it gives neither.
+ * Whether the database could not be reached, rather than rejected the statement. Decided by SQLSTATE or errno, and by pg's
+ * message only if it gives neither.
  */
 export function isConnectionLoss(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -143,7 +143,7 @@ export function isConnectionLoss(error: unknown): boolean {
   return lostMessages.has(error.message);
 }
 
-/** By SQLSTATE: what keeps a database that answers from doing its work, in words for people. */
+/** SQLSTATE → a message for users: why a reachable database cannot work now. */
 const databaseTroubles: Readonly<Record<string, string>> = {
   '25006': 'the database is read-only; it may be a standby',
   '42501': 'the role that Millrace connects as lacks a right in the database',
@@ -155,11 +155,11 @@ const databaseTroubles: Readonly<Record<string, string>> = {
   '57P01': 'the database is being shut down',
   '57P02': 'the database has crashed and is restarting',
   '57P03': 'the database is starting or shutting down',
-  '58000': 'the system of the database reports an error',
+  '58000': 'the operating system of the database reports an error',
   '58030': 'the database cannot read or write its files',
 };
 
-/** Why the database cannot do now what it was asked, where the statement itself is right. */
+/** Why the database cannot execute a correct statement now; undefined: the error has another cause. */
 export function databaseTrouble(error: unknown): string | undefined {
   const code = sqlStateOf(error);
   if (code !== undefined && Object.hasOwn(databaseTroubles, code)) return databaseTroubles[code];
@@ -172,41 +172,41 @@ export function sqlStateOf(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
-/** Something of that name or id is there already. */
+/** An object with that name or id exists already. */
 export function isUniqueViolation(error: unknown): boolean {
   return sqlStateOf(error) === '23505';
 }
 
-/** Two writers met in opposite order, or one gave way: the same work again will go through. */
+/** A deadlock or a serialization failure. The same work succeeds if it is repeated. */
 export function isSerialization(error: unknown): boolean {
   const code = sqlStateOf(error);
   return code === '40P01' || code === '40001';
 }
 
-/** The role may not do that in the database. */
+/** The role lacks a right in the database. */
 export function isMissingRight(error: unknown): boolean {
   return sqlStateOf(error) === '42501';
 }
 
-/** A lock did not come within the time that was allowed for it. */
+/** A lock was not granted within its timeout. */
 export function isLockTimeout(error: unknown): boolean {
   return sqlStateOf(error) === '55P03';
 }
 
-/** A session is in the way of a command that tolerates none. */
+/** A session prevents a command that tolerates no other session. */
 export function isInUse(error: unknown): boolean {
   return sqlStateOf(error) === '55006';
 }
 
-/** A schema or a table that the statement names is not there. */
+/** A schema or table of the statement does not exist. */
 export function isMissingTable(error: unknown): boolean {
   const code = sqlStateOf(error);
   return code === '3F000' || code === '42P01';
 }
 
 /**
- * The database is not what the statement takes it for (classes 42, 3F), or lets nobody in (28, 3D, 55000): whoever asked
- * may have the engine of another version, or of a tenant that is not installed any more.
+ * The database has another schema than the statement expects (classes 42, 3F), or rejects connections (28, 3D, 55000). The
+ * caller may have the engine of another version, or of a tenant that is no longer installed.
  */
 export function isDoubtful(error: unknown): boolean {
   const code = sqlStateOf(error);

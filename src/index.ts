@@ -27,26 +27,26 @@ export interface CreateWorkerOptions {
   readonly url: string;
   /** A key of the role `worker`. */
   readonly key: string;
-  /** By the name that a task's `function: {name}` says; `loadFunctions` gives them from a file. */
+  /** By the name in a task's `function: {name}`. `loadFunctions` reads them from a file. */
   readonly functions?: TaskFunctions;
-  /** How many runs at once; 8 unless told. */
+  /** The number of runs at once; default: 8. */
   readonly maxTasks?: number;
-  /** Which queues to serve; `default` unless told. */
+  /** The queues to serve; default: `default`. */
   readonly queues?: readonly string[];
-  /** `none` and `function` unless told; `none` and `process` where there are no functions. */
+  /** Default: `none` and `function`, or `none` and `process` without functions. */
   readonly runtimes?: readonly WorkKind[];
-  /** The account, or the range of user numbers, that `process` tasks run as where this process is root. */
+  /** The account, or the range of user numbers, that `process` tasks run as if this process is root. */
   readonly taskUser?: string;
-  /** As people see it; the machine's name unless told. */
+  /** For display; default: the machine's name. */
   readonly name?: string;
-  /** From pino's levels; `warn` unless told. */
+  /** A level of pino; default: `warn`. */
   readonly logLevel?: string;
 }
 
 export interface RunningWorker {
-  /** Returns once it is running; an API that cannot be reached yet is waited for in the background. */
+  /** Returns once the worker is running. If the API cannot be reached yet, the worker retries in the background. */
   start(): Promise<void>;
-  /** Claims no more, lets running tasks end for five seconds, gives back the others. */
+  /** Claims no more runs, waits five seconds for running tasks, and returns the unfinished runs. */
   stop(): Promise<void>;
 }
 
@@ -65,14 +65,14 @@ const checked = z.object({
 });
 
 export function createWorker(options: CreateWorkerOptions): RunningWorker {
-  check(options);
+  validateOptions(options);
   const functions = options.functions ?? {};
   const usual: WorkKind[] = Object.keys(functions).length > 0 ? ['none', 'function'] : ['none', 'process'];
   const kinds = options.runtimes ?? usual;
   const log = makeLog({ level: options.logLevel ?? 'warn', role: 'worker' });
   const users = new TaskUsers({ wish: options.taskUser, log });
   const equipment = { functions, environment: process.env, users, log };
-  refuseMissing(options.runtimes ?? [], equipment);
+  rejectMissingRuntimes(options.runtimes ?? [], equipment);
   const worker = makeWorker({
     ...options,
     id: newId(),
@@ -90,21 +90,21 @@ export function createWorker(options: CreateWorkerOptions): RunningWorker {
   };
 }
 
-function check(options: CreateWorkerOptions): void {
+function validateOptions(options: CreateWorkerOptions): void {
   const parsed = checked.safeParse(options, faultWords);
   if (parsed.success) return;
   const faults = shapeFaults(parsed.error.issues);
-  const told = faults.map((fault) => `${fault.path}: ${fault.message}`).join('; ');
-  throw new MillraceError('bad_configuration', `The worker cannot be made: ${told}`, { faults });
+  const list = faults.map((fault) => `${fault.path}: ${fault.message}`).join('; ');
+  throw new MillraceError('bad_configuration', `The worker cannot be created: ${list}`, { faults });
 }
 
-/** A worker that cannot have a runtime would wait for its runs in vain. */
-function refuseMissing(kinds: readonly WorkKind[], equipment: Parameters<typeof findMissing>[1]): void {
+/** Throws for a runtime that is not available: the worker would wait for its runs in vain. */
+function rejectMissingRuntimes(kinds: readonly WorkKind[], equipment: Parameters<typeof findMissing>[1]): void {
   const faults = findMissing(kinds, equipment).map(({ kind, reason }) => ({
     path: 'runtimes',
     message: `${kind}: ${reason}`,
   }));
   if (faults.length === 0) return;
   const reasons = faults.map(({ message }) => message).join('; ');
-  throw new MillraceError('bad_configuration', `The worker cannot be made: runtimes: ${reasons}`, { faults });
+  throw new MillraceError('bad_configuration', `The worker cannot be created: runtimes: ${reasons}`, { faults });
 }

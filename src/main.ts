@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** argv → role. The only place that hears signals and exits. */
+/** Starts the role that argv names. The only module that handles signals and exits the process. */
 import { readFileSync } from 'node:fs';
 import type { RoleCommands } from './cli/commands/server/role-commands.ts';
 import { runCli } from './cli/program.ts';
@@ -10,7 +10,7 @@ import { armCheckpoint } from './app/checkpoints.ts';
 import type { HostOrder } from './app/host-order.ts';
 import type { Role } from './app/role.ts';
 
-/** Linux tells which signals we were started to ignore; hang-up is the first. */
+/** Linux lists the signals that this process was started to ignore. SIGHUP is the first bit. */
 function ignoresHangup(): boolean {
   try {
     const mask = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';
@@ -24,27 +24,25 @@ const isChild = process.channel !== undefined;
 const ending = new AbortController();
 let asked = 0;
 
-/** The first asks to end; a second one insists. */
+/** The first signal asks the process to end; the second one exits at once. */
 function onSignal(): void {
   asked += 1;
   if (asked > 1) process.exit(130);
   ending.abort();
 }
 
-// a Ctrl-C reaches a child of ours as well; it goes on until it is told, for what is running still needs it
+// a terminal sends Ctrl-C to child processes as well; they continue until their parent stops them, because running tasks need them
 process.on('SIGINT', isChild ? () => {} : onSignal);
 process.on('SIGTERM', onSignal);
-// under nohup a closed terminal is none of our business, and a handler would undo that
+// nohup makes a process ignore a closed terminal; a handler would undo that
 if (!ignoresHangup()) process.on('SIGHUP', onSignal);
-// a promise that some code, a task's function perhaps, forgot must not take every other run with it
+// an unhandled rejection, for example in a task's function, must not end all other runs
 process.on('unhandledRejection', (reason) => {
-  process.stderr.write(
-    `a promise was rejected and nobody listened: ${reason instanceof Error ? reason.stack : String(reason)}\n`,
-  );
+  process.stderr.write(`unhandled promise rejection: ${reason instanceof Error ? reason.stack : String(reason)}\n`);
 });
-// a child of ours hears through its channel that we are gone, however we went
+// a closed channel means that the parent has ended, in whatever way
 if (isChild) process.on('disconnect', () => ending.abort());
-/** What a host is told by the `up` above it. Heard from the first moment on, lest it comes while we still load. */
+/** The order that `up` sends to a host. The listener is added before the role is loaded, so that the order is never missed. */
 const order = isChild ? new Promise<HostOrder>((resolve) => process.once('message', resolve)) : undefined;
 
 function roleFor(flags: {
@@ -68,7 +66,7 @@ function roleFor(flags: {
   return { config, signal: ending.signal, say };
 }
 
-// loaded when needed: `millrace jobs` should not wait for a database server's code
+// loaded on demand: `millrace jobs` should not wait for the code of a database server
 const roles: RoleCommands = {
   up: async (options) => (await import('./app/up.ts')).runUp(roleFor(options), options),
   down: async (options) => (await import('./app/down.ts')).runDown(roleFor(options)),

@@ -5,7 +5,7 @@ import { prepareDatabases } from './preparation.ts';
 import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
 import { makeServing } from './serving.ts';
 
-/** From SIGTERM to the end of the process; and what of it is left to close connections. */
+/** The time from SIGTERM to the end of the process, and the part of it that is reserved for closing connections. */
 const stopMs = 5_000;
 const closeMs = 500;
 

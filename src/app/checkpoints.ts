@@ -1,9 +1,9 @@
 /**
- * All checkpoints, by the role whose process passes them, and how one is armed (`MILLRACE_CHECKPOINT`).
+ * All checkpoints, by the role whose process passes them, and the function that arms one (`MILLRACE_CHECKPOINT`).
  *
- * `test/chaos` dies at every one of them: `crash-points` at those that runs pass, `tenant-walk` at those of the launcher, and
- * of an API that makes, changes or ends tenants (`life`). Every role passes those of the home at its first start;
- * `durable-file.test.ts` dies there.
+ * `test/chaos` kills a process at each of them: `crash-points` at those that runs pass, `tenant-walk` at those of the launcher,
+ * and of an API that creates, changes or deletes tenants (`life`). Every role passes those of the home at its first start;
+ * `durable-file.test.ts` kills a process there.
  */
 import { MillraceError } from '../errors.ts';
 import { gatewayCheckpoints } from '../gateway/checkpoints.ts';
@@ -33,7 +33,7 @@ export function armCheckpoint(wanted: Armed): void {
   if (!known.includes(wanted.name))
     throw new MillraceError(
       'bad_configuration',
-      `MILLRACE_CHECKPOINT: there is no checkpoint ${wanted.name}; src/app/checkpoints.ts has them all`,
+      `MILLRACE_CHECKPOINT: unknown checkpoint ${wanted.name}; src/app/checkpoints.ts lists all`,
     );
   arm(wanted);
 }

@@ -1,7 +1,7 @@
 /**
- * Hosts as children of `up`, which end with it. The first one, of the release's own engine, is started before the launcher asks
- * for it, so that it loads while the database starts. Through their channel, hosts receive the address of the database once
- * it is ready, and notice when `up` is gone, even by kill -9.
+ * Hosts as child processes of `up`, which end with it. The first one, of the release's own engine, is started before the launcher
+ * requests it, so that it loads while the database starts. Through their channel, hosts receive the address of the database once
+ * it is ready, and notice when `up` has ended, even by kill -9.
  */
 import type { ChildProcess } from 'node:child_process';
 import { leftUntil, type Service } from '../kernel/service.ts';
@@ -21,21 +21,21 @@ import {
 
 export interface ChildHostOptions extends HostProcessOptions {
   readonly firstVersion: string;
-  /** Aborts when all is to end: a host that goes then, by the same signal perhaps, is not missed. */
+  /** Aborts when `up` ends. A host that ends then, perhaps by the same signal, is not logged as an error. */
   readonly ending: AbortSignal;
 }
 
 /** A host that has not ended this long after SIGTERM, or shortly before the deadline, is killed. */
 const killAfterMs = 4_000;
 const killBeforeDeadlineMs = 100;
-/** The launcher has seen a registered host by then. */
+/** The launcher has noticed a registered host by then. */
 const noticedMs = 3_000;
 
 export class ChildHosts implements HostsPort, Service {
   readonly name = 'hosts';
   readonly #options: ChildHostOptions;
   readonly #children = new Set<ChildProcess>();
-  #told: { readonly order: HostOrder; readonly onExit: OnExit } | undefined;
+  #ready: { readonly order: HostOrder; readonly onExit: OnExit } | undefined;
   #spare: ChildProcess | undefined;
   #isStarted = false;
   #isQuiet = false;
@@ -80,9 +80,9 @@ export class ChildHosts implements HostsPort, Service {
     return fateOf(host);
   }
 
-  /** The control database is there, and migrated. */
-  tell(order: HostOrder, onExit: OnExit): void {
-    this.#told = { order, onExit };
+  /** Sends hosts their order. Called once the control database is migrated. */
+  sendOrder(order: HostOrder, onExit: OnExit): void {
+    this.#ready = { order, onExit };
     for (const child of this.#children) send(child, order);
   }
 
@@ -93,7 +93,7 @@ export class ChildHosts implements HostsPort, Service {
   #begin(version: string): ChildProcess {
     const child = startHost(this.#options, version, 'child');
     this.#children.add(child);
-    const onExit = (pid: number): void => this.#told?.onExit(pid);
+    const onExit = (pid: number): void => this.#ready?.onExit(pid);
     watch(child, { ...this.#options, version, onExit, isMissed: () => !this.#isEnding() });
     const forget = (): void => {
       this.#children.delete(child);
@@ -102,10 +102,10 @@ export class ChildHosts implements HostsPort, Service {
     child.once('exit', forget);
     child.once('error', () => child.pid === undefined && forget());
     child.on('message', (message) => {
-      // a launcher that asks now may have looked for hosts a moment before
+      // a launcher that requests a host now may have listed the hosts before this one registered
       if (message === registered) setTimeout(() => this.#takeSpare(child), noticedMs).unref();
     });
-    if (this.#told !== undefined) send(child, this.#told.order);
+    if (this.#ready !== undefined) send(child, this.#ready.order);
     return child;
   }
 
@@ -114,7 +114,7 @@ export class ChildHosts implements HostsPort, Service {
   }
 }
 
-/** A child that is gone meanwhile is noticed by its exit. */
+/** A child that has ended meanwhile is noticed by its exit. */
 function send(child: ChildProcess, order: HostOrder): void {
   if (child.connected) child.send(order, () => {});
 }

@@ -1,9 +1,9 @@
-/** `millrace down`: asks the `up` of this home to end, waits for it, and ends a PostgreSQL that was left behind. */
+/** `millrace down`: asks the `up` of this home to stop, waits for it, and stops a PostgreSQL that was left behind. */
 import { stopEmbedded } from '../postgres/embedded/embedded.ts';
 import { stopOwner } from '../postgres/embedded/home.ts';
 import type { Role } from './role.ts';
 
-/** `up` ends within its drain and 3 s; on a busy machine, later. */
+/** `up` ends within its drain and 3 s; on a busy machine later. */
 const patienceMs = 10_000;
 
 export async function runDown({ config, say }: Role): Promise<void> {

@@ -1,16 +1,17 @@
 /**
- * How much memory a host may use, by `MILLRACE_HOST_MEMORY`.
+ * The memory limits of a host, from `MILLRACE_HOST_MEMORY`.
  *
- * A host ends itself once its heap holds more than that. The limit at which Node aborts the process is twice as high: from
- * about 85 % of it on, the process is busy with garbage collection, and every tenant in it is late. A leak of 10 MB every
- * 100 ms kept the event loop for up to 2.4 s at a time there, and for less than 0.4 s at half of that limit (one run on a quiet machine).
+ * A host ends itself once its heap exceeds that setting. The limit at which Node aborts the process is twice as high, because
+ * from about 85 % of it on the process is busy with garbage collection, and all its tenants are late. With a leak of 10 MB
+ * every 100 ms, collections blocked the event loop for up to 2.4 s near that limit, and for less than 0.4 s at half of it
+ * (one run on a quiet machine).
  */
 export interface HostMemory {
-  /** Bytes that the heap may hold after garbage collection. */
+  /** The limit of the heap after garbage collection, in bytes. */
   readonly heapLimit: number;
-  /** Resident bytes. Beside its heap a process has code, buffers and garbage. */
+  /** The limit of resident memory, in bytes. Besides its heap a process has code, buffers and garbage. */
   readonly memoryLimit: number;
-  /** Mebibytes of heap at which Node aborts the process. */
+  /** The size of the heap at which Node aborts the process, in MiB. */
   readonly abortAtMb: number;
 }
 

@@ -1,9 +1,9 @@
-/** What passes between `up` and the hosts below it. */
+/** Messages between `up` and its hosts. */
 
 export interface HostOrder {
-  /** The control database is there, and migrated. */
+  /** The control database, which is migrated already. */
   readonly databaseUrl: string;
 }
 
-/** A host's answer, once it is registered. */
+/** The message of a host once it is registered. */
 export const registered = 'registered';

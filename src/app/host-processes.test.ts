@@ -15,7 +15,7 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL');
 });
 
-/** A process that does nothing, and looks like this command. */
+/** A process that does nothing, with this command line. */
 function processOf(...command: readonly string[]): { pid: number; exit: Promise<string> } {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)', ...command], { stdio: 'ignore' });
   children.push(child);
@@ -25,24 +25,24 @@ function processOf(...command: readonly string[]): { pid: number; exit: Promise<
 
 const hosts = detachedHosts({ main: '/nowhere/main.js', log: silent, memoryMb: 64, env: {} }, () => {});
 
-describe('a host that was written off', () => {
-  it('is killed by its pid', async () => {
+describe('killHost', () => {
+  it('a host is killed by its pid', async () => {
     const { pid, exit } = processOf('/somewhere/dist/main.js', 'host', '--engine', '1.0.0');
     hosts.kill({ machine, pid });
     expect(await exit).toBe('SIGKILL');
   });
 
   it.each([
-    ['is of another machine', 'another', ['/somewhere/dist/main.js', 'host']],
-    ['is another role by now', machine, ['/somewhere/dist/main.js', 'api']],
-    ['is another program by now', machine, ['/usr/bin/ssh', 'host']],
-  ])('is left alone when its pid %s', async (_, where, command) => {
+    ['belongs to another machine', 'another', ['/somewhere/dist/main.js', 'host']],
+    ['belongs to another role by now', machine, ['/somewhere/dist/main.js', 'api']],
+    ['belongs to another program by now', machine, ['/usr/bin/ssh', 'host']],
+  ])('no process is killed if the pid %s', async (_, where, command) => {
     const { pid, exit } = processOf(...command);
     hosts.kill({ machine: where, pid });
     expect(await within(300, exit)).toBeUndefined();
   });
 
-  it('is left alone when its pid is another host by now: one that began later', async () => {
+  it('a host that started later and has the same pid is not killed', async () => {
     const { pid, exit } = processOf('/somewhere/dist/main.js', 'host');
     hosts.kill({ machine, pid, ageMs: 60_000 });
     expect(await within(300, exit)).toBeUndefined();
@@ -50,7 +50,7 @@ describe('a host that was written off', () => {
     expect(await exit).toBe('SIGKILL');
   });
 
-  it('is not missed when it is gone by now', async () => {
+  it('killing a host that has ended already does nothing', async () => {
     const { pid, exit } = processOf('/somewhere/dist/main.js', 'host');
     process.kill(pid, 'SIGKILL');
     await exit;
@@ -58,8 +58,8 @@ describe('a host that was written off', () => {
   });
 });
 
-describe('a host that is started', () => {
-  it('is asked for by its engine, in a session of its own, and told of when it ends', async () => {
+describe('detachedHosts', () => {
+  it('a host is started with its engine, in a session of its own, and its end is reported', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'millrace-hosts-'));
     const main = join(folder, 'main.js');
     await writeFile(
@@ -87,7 +87,7 @@ describe('a host that is started', () => {
   });
 });
 
-describe('a host that cannot be started', () => {
+describe('hosts that cannot be started', () => {
   const node = process.execPath;
   const faults: unknown[] = [];
   const log = { ...silent, error: (fields: { err?: unknown }) => void faults.push(fields.err) } as unknown as Log;
@@ -105,23 +105,23 @@ describe('a host that cannot be started', () => {
     faults.length = 0;
   });
 
-  it('is told of, and ends nobody, though it is spoken to', async () => {
+  it('a failed start is reported, and sending to the host does no harm', async () => {
     process.execPath = '/nowhere/node';
     const children = hostsWith({});
     await children.start();
-    children.tell({ databaseUrl: 'postgres://nowhere' }, () => {});
+    children.sendOrder({ databaseUrl: 'postgres://nowhere' }, () => {});
     const ends: string[] = [];
     const onEnd = (how: string): void => void ends.push(how);
     expect(children.spawn('2.0.0', onEnd)).toBeUndefined();
     detachedHosts({ main: '/nowhere/main.js', log, memoryMb: 64, env: {} }, () => {}).spawn('1.0.0', onEnd);
-    // an error that nobody hears is thrown out of turn, and fails this test
+    // an error without a listener is thrown outside of the test, and fails it
     await pause(200);
     expect(faults.length).toBeGreaterThanOrEqual(3);
     expect(ends).toEqual(['spawn /nowhere/node ENOENT', 'spawn /nowhere/node ENOENT']);
     await children.stop();
   });
 
-  it('is told of where the system refuses at once', async () => {
+  it('a start that the system rejects at once is reported', async () => {
     const children = hostsWith({ TOO_LONG: 'x'.repeat(3_000_000) });
     await children.start();
     const ends: string[] = [];
@@ -132,7 +132,7 @@ describe('a host that cannot be started', () => {
   });
 });
 
-it('the host that was started early is kept for its own version', async () => {
+it('the host that was started early is used for its own version only', async () => {
   const started: string[] = [];
   const log = { ...silent, error: (fields: { engine?: string }) => void started.push(fields.engine ?? '') };
   const children = new ChildHosts({
@@ -150,7 +150,7 @@ it('the host that was started early is kept for its own version', async () => {
     children.spawn('1.0.0', (how) => ends.push(how)),
     'its process',
   ).toBeGreaterThan(0);
-  // each ends at once, for there is no such file
+  // each ends at once, because the file does not exist
   await until('both have ended', () => started.length >= 2 || undefined);
   await pause(200);
   expect(started.toSorted()).toEqual(['1.0.0', '2.0.0']);

@@ -1,9 +1,9 @@
 /**
- * Hosts as processes: started when the launcher asks for one, ended when it has written one off. Their logs go to our
- * standard error, not through us.
+ * Hosts as processes. They are started when the launcher requests one, and killed when the launcher has given one up. They
+ * write their logs directly to this process's standard error.
  *
- * Under `up` they are children that end with it (`child-hosts.ts`). Beside a `launcher` they are on their own, in a session of
- * their own: neither its end nor a signal to its group reaches them, and its successor adopts them.
+ * Under `up`, hosts are children that end with it (`child-hosts.ts`). Under a separate `launcher`, hosts run in a session of
+ * their own: neither the end of the launcher nor a signal to its group reaches them, and the next launcher adopts them.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -19,13 +19,13 @@ import { hostMemory } from './host-memory.ts';
 export interface HostProcessOptions {
   readonly main: string;
   readonly log: Log;
-  /** What a host's heap may come to, in MiB. */
+  /** The limit of a host's heap, in MiB. */
   readonly memoryMb: number;
-  /** What differs from our own. */
+  /** Variables that differ from those of this process. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A process that is known to be gone need not be missed first. */
+/** Called when a host is known to have ended, so that the launcher need not wait for missing heartbeats. */
 export type OnExit = (pid: number) => void;
 
 export function startHost(
@@ -41,9 +41,9 @@ export function startHost(
   });
 }
 
-const notStarted = 'a host could not be started';
+const notStarted = 'host start failed';
 
-/** How processes that this one started have ended, by their number. The newest are remembered. */
+/** How processes that this one started have ended, by pid. Only the newest `maxEnds` are kept. */
 class Ends {
   readonly #byPid = new Map<number, string>();
 
@@ -51,7 +51,7 @@ class Ends {
     this.#byPid.delete(pid);
     this.#byPid.set(pid, fate);
     const [oldest] = this.#byPid.keys();
-    if (this.#byPid.size > mostEnds && oldest !== undefined) this.#byPid.delete(oldest);
+    if (this.#byPid.size > maxEnds && oldest !== undefined) this.#byPid.delete(oldest);
   }
 
   of(pid: number): string | undefined {
@@ -59,10 +59,10 @@ class Ends {
   }
 }
 
-const mostEnds = 1_000;
+const maxEnds = 1_000;
 const ends = new Ends();
 
-/** Node aborts a process at the limit of its heap. */
+/** Signals and exit codes of a process that Node aborts at its heap limit. */
 const aborts = new Set<unknown>(['SIGABRT', 'SIGTRAP', 133, 134]);
 
 function formatFate(code: number | null, killedBy: NodeJS.Signals | null, memoryMb: number): string {
@@ -72,10 +72,10 @@ function formatFate(code: number | null, killedBy: NodeJS.Signals | null, memory
   return killedBy === null ? `exited with code ${code}` : `was killed (${killedBy})`;
 }
 
-/** How a host of this machine has ended. Undefined while a process has its number, which may be another process by now. */
+/** How a host of this machine has ended. Undefined while a process has its pid, which may be another process by now. */
 export function fateOf({ machine: where, pid }: HostProcess): string | undefined {
   if (where !== machine || pid === process.pid || isProcessRunning(pid)) return undefined;
-  return ends.of(pid) ?? 'is gone: there is no such process any more';
+  return ends.of(pid) ?? 'is gone: the process no longer exists';
 }
 
 interface Watching {
@@ -83,20 +83,20 @@ interface Watching {
   readonly memoryMb: number;
   readonly log: Log;
   readonly onExit: OnExit;
-  /** Whether its end is unwanted; default: always. */
+  /** Whether its end is an error; default: always. */
   readonly isMissed?: () => boolean;
 }
 
 export function watch(child: ChildProcess, { version, memoryMb, log, onExit, isMissed = () => true }: Watching): void {
-  // for all its life: one that cannot be started says so twice, and unheard it would end us
+  // for all its life: a child that cannot be started emits two errors, and one without a listener would end this process
   child.on('error', (error) => {
     if (child.pid === undefined) log.error({ err: error, engine: version }, notStarted);
-    else log.debug({ err: error, host: child.pid }, 'a host could not be spoken to');
+    else log.debug({ err: error, host: child.pid }, 'sending to a host failed');
   });
   child.once('exit', (code, killedBy) => {
     const fields = { host: child.pid, engine: version, code: killedBy ?? code };
-    if (code === 0 || !isMissed()) log.debug(fields, 'a host has ended');
-    else log.error(fields, 'a host has ended unasked');
+    if (code === 0 || !isMissed()) log.debug(fields, 'host ended');
+    else log.error(fields, 'host ended unexpectedly');
     if (child.pid === undefined) return;
     ends.note(child.pid, formatFate(code, killedBy, memoryMb));
     onExit(child.pid);
@@ -110,7 +110,7 @@ export function notifyEnd(child: ChildProcess, onEnd: OnEnd): void {
   child.once('error', (error) => child.pid === undefined && onEnd(error.message));
 }
 
-/** Some faults of the system, such as too little memory, are thrown at once and not emitted as an event: both are logged. */
+/** Some errors of the system, such as too little memory, are thrown instead of emitted as an event. Both are logged. */
 export function tryToStart(
   log: Log,
   version: string,
@@ -128,7 +128,7 @@ export function tryToStart(
   }
 }
 
-/** Hosts that outlive us. */
+/** Hosts that outlive this process. */
 export function detachedHosts(options: HostProcessOptions, onExit: OnExit): HostsPort {
   const begin = (version: string): ChildProcess => {
     const child = startHost(options, version, 'alone');
@@ -143,14 +143,14 @@ export function detachedHosts(options: HostProcessOptions, onExit: OnExit): Host
   };
 }
 
-/** Somebody else starts them. */
+/** Hosts that an operator starts; this process only logs that one is needed. */
 export function hostsElsewhere({ log }: HostProcessOptions): HostsPort {
   const throttle = new LogThrottle();
   return {
     spawn(version) {
-      // it is asked for again and again until somebody does
+      // the launcher repeats the request until the host is started
       if (throttle.isDue(version, 'wanted'))
-        log.warn({ engine: version }, 'one more host is wanted: `millrace host --engine` with this version');
+        log.warn({ engine: version }, 'another host is needed: start `millrace host --engine` with this version');
       return undefined;
     },
     kill: (host) => void killHost(host, log),
@@ -159,24 +159,27 @@ export function hostsElsewhere({ log }: HostProcessOptions): HostsPort {
 }
 
 /**
- * By its pid, if that is (still) the host's: the number may have been given to another process by now. After the restart of
- * a container to another host, even: the system gives it the numbers of the one before.
+ * Kills a host by its pid, unless the pid belongs to another process by now. After the restart of a container it may even belong
+ * to another host, because the system assigns the same numbers again.
  */
 export async function killHost({ machine: where, pid, ageMs = 0 }: HostProcess, log: Log): Promise<void> {
   if (where !== machine || pid === process.pid) return;
   if (!isHost(await commandOf(pid)) || (ageOf(pid) ?? ageMs) < ageMs - inaccuracyMs) return;
   try {
     process.kill(pid, 'SIGKILL');
-    log.warn({ host: pid }, 'a host that did not answer was killed');
+    log.warn({ host: pid }, 'unresponsive host killed');
   } catch (error) {
-    log.debug({ err: error, host: pid }, 'a host could not be killed');
+    log.debug({ err: error, host: pid }, 'killing a host failed');
   }
 }
 
-/** Of the clocks that the two ages are taken by. */
+/** The maximum difference between the clocks of the two ages. */
 const inaccuracyMs = 1_000;
 
-/** In milliseconds; undefined where the system does not say. Computed from our own age: a container's uptime varies. */
+/**
+ * The age of a process in milliseconds; undefined: unknown. Computed from this process's age, because a container's uptime
+ * varies.
+ */
 function ageOf(pid: number): number | undefined {
   const [own, other] = [readProcessStat('self'), readProcessStat(pid)];
   if (own === undefined || other === undefined) return undefined;
@@ -188,7 +191,7 @@ function isHost(command: readonly string[]): boolean {
   return at > 0 && command.slice(0, at).some((part) => /(^|\/)(main\.js|millrace)$/.test(part));
 }
 
-/** Empty where there is no such process. */
+/** The command line of a process; empty: there is no such process. */
 async function commandOf(pid: number): Promise<string[]> {
   const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined);
   if (line !== undefined) return line.split('\0');

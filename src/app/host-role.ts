@@ -1,4 +1,4 @@
-/** The role `host`. It loads nothing of the gateway and the launcher: it is sooner there, and smaller, for it. */
+/** The role `host`. It does not load the code of the gateway and the launcher, so that it starts faster and is smaller. */
 import type { HostOptions } from '../cli/commands/server/role-commands.ts';
 import type { Config } from '../config.ts';
 import { engineVersion } from '../engine/engine.ts';
@@ -14,41 +14,44 @@ import { externalAddress, openExternal, readSecretKeys } from './opening.ts';
 import { prepareControl } from './preparation.ts';
 import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
 
-/** Without an answer for so long, the network is gone: on to a new connection. */
+/** After this time without an answer, the network counts as lost and a new connection is opened. */
 const lostMs = 10_000;
-/** What is said of one tenant, whose row somebody has locked, does not keep the rest waiting for longer. */
+/** A report about a tenant whose row another session has locked does not delay the other reports for longer. */
 const lockedMs = 1_000;
-/** Of the server's connections, what busy schedulers of a host may have beside the one that each of them keeps. */
+/** The share of the server's connections for busy schedulers of a host, besides the one that each scheduler keeps. */
 const busyShare = 1 / 40;
 
 /**
- * Processor time, in milliseconds, that a scheduler may keep the process from all others. Its neighbours are late by this
- * and by the time until they run in another host; together that shall be 2 s at most. One turn of the event loop may have
- * something to do for each tenant, so that the limit grows with their number.
+ * Processor time, in milliseconds, for which a scheduler may block the process. Its neighbours are late by this time plus the
+ * time until they run in another host; together that should be 2 s at most. One turn of the event loop may include work for
+ * each tenant, so the limit grows with their number.
  */
 const blockedMs = 250;
 const blockedMsPerTenant = 2;
 
-/** From SIGTERM to the end of the process: a scheduler has 5 s of it to stop. And what is left to close connections. */
+/**
+ * The time from SIGTERM to the end of the process (a scheduler has 5 s of it to stop), and the part reserved for closing
+ * connections.
+ */
 const stopMs = 8_000;
 const closeMs = 500;
 
-/** Under `up`, the order says where the database is, and that it is ready. */
+/** Under `up`, the order arrives once the database is ready, and has its address. */
 export async function runHost(
   { config, signal }: Role,
   { engine: version = engineVersion, onDemand }: HostOptions,
   order: Promise<HostOrder> | undefined,
 ): Promise<void> {
   const log = makeLog({ level: config.logLevel, role: 'host' });
-  const told = order && (await Promise.race([order, untilAborted(signal)]));
+  const received = order && (await Promise.race([order, untilAborted(signal)]));
   if (signal.aborted) return;
-  const address = externalAddress({ ...config, ...told });
+  const address = externalAddress({ ...config, ...received });
   const secretKeys = await readSecretKeys(config);
-  // whoever starts hosts has prepared what they stand on
+  // a host that is started on demand has a prepared control database: the process that started it prepared it
   if (!onDemand) await unlessAborted(signal, prepareControl(address));
   if (signal.aborted) return;
   const opening = { role: 'host', secretKeys, queryTimeoutMs: lostMs, lockTimeoutMs: lockedMs };
-  const installation = await unlessAborted(signal, openExternal({ ...config, ...told }, log, opening));
+  const installation = await unlessAborted(signal, openExternal({ ...config, ...received }, log, opening));
   if (installation === undefined) return;
   const host = makeHost({
     ...installation,
@@ -69,7 +72,7 @@ export async function runHost(
     if (signal.aborted) return;
     process.send?.(registered);
     const cause = await Promise.race([host.ended, untilAborted(signal)]);
-    if (cause?.asked) log.info({ host: host.id() }, `the host ends: ${cause.reason}`);
+    if (cause?.asked) log.info({ host: host.id(), reason: cause.reason }, 'host ends');
     else if (cause !== undefined) throw new MillraceError('internal', `the host ended: ${cause.reason}`);
   } finally {
     await end.stop(host, closeMs);
@@ -77,9 +80,9 @@ export async function runHost(
   }
 }
 
-/** A host that its tenants share ends when one of them blocks it. A tenant that is alone harms nobody. */
+/** A host with several tenants ends when one of them blocks it. A tenant that is alone in its host disturbs no other. */
 function endWhenBlocked(): (tenants: number) => void {
-  const msg = 'a scheduler blocks the host, and the host ends: its other tenants start in another host';
+  const msg = 'host blocked by a scheduler; it ends, and its other tenants start in another host';
   const lastWords = `${JSON.stringify({ level: 50, role: 'host', pid: process.pid, msg })}\n`;
   let watchdog: LoopWatchdog | undefined;
   return (tenants) => {

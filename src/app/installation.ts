@@ -1,5 +1,5 @@
 /**
- * What every role that touches the database stands on, once that is prepared (preparation.ts): the control database,
+ * The parts that every role with a database uses, once the database is prepared (preparation.ts): the control database,
  * wake-ups, a clock disciplined to the server's, and the loader.
  */
 import { defaultTenant } from '../contract/tenants.ts';
@@ -43,7 +43,7 @@ export interface Installation {
   readonly statuses: Map<string, SchedulerStatus>;
   readonly addressOf: (row: TenantRow) => Address;
   readonly contextFor: (row: TenantRow, pool: Pool) => EngineContext;
-  /** That the server takes in all. */
+  /** The server's `max_connections`. */
   readonly connections: number;
   readonly close: () => Promise<void>;
 }
@@ -55,13 +55,16 @@ export interface InstallationOptions {
   readonly controlAddress: Address;
   readonly secretKeys: readonly [string, ...string[]];
   readonly poolSize: number;
-  /** A statement in the control database that is not answered by then fails; default: never. */
+  /** The timeout of statements in the control database; default: none. */
   readonly queryTimeoutMs?: number;
-  /** One that has waited for a row for so long fails; default: none does. */
+  /** The lock timeout of statements in the control database; default: none. */
   readonly lockTimeoutMs?: number;
 }
 
-/** Of the server's connections, what a process may have to all tenants together: `up` is alone, others may be several. */
+/**
+ * The share of the server's connections that a process may have to all tenants together. `up` runs alone, other roles may run
+ * several times.
+ */
 const ownShare = (role: string): number => (role === 'up' ? 1 / 2 : 1 / 4);
 
 export async function openInstallation(options: InstallationOptions): Promise<Installation> {
@@ -76,12 +79,12 @@ export async function openInstallation(options: InstallationOptions): Promise<In
     onOpen: async (client) => {
       if (options.lockTimeoutMs !== undefined) await client.query(`set lock_timeout to ${options.lockTimeoutMs}`);
     },
-    onError: (error) => log.debug({ err: error }, 'an idle connection to the control database was lost'),
+    onError: (error) => log.debug({ err: error }, 'idle connection to the control database lost'),
   });
   const control = onPool(pool);
-  const time = new DisciplinedTime(tellStep(log));
+  const time = new DisciplinedTime(logStep(log));
   const hub = new WakeHub(controlAddress, log);
-  const ticking = clock(control, time, (error) => log.debug({ err: error }, 'the clock could not be measured'));
+  const ticking = clock(control, time, (error) => log.debug({ err: error }, 'measuring the clock failed'));
   const elsewhere = clockElsewhere(options);
   const [connections] = await Promise.all([
     outlast(() => connectionsOf(control)),
@@ -100,27 +103,25 @@ export async function openInstallation(options: InstallationOptions): Promise<In
   };
 }
 
-function tellStep(log: Log): (step: ClockStep) => void {
+function logStep(log: Log): (step: ClockStep) => void {
   return (step) => {
     const fields = { byMs: Math.round(step.byMs), at: step.at };
-    log.warn(
-      fields,
-      `the database server's clock was set ${step.byMs < 0 ? 'back; nothing fires until it has caught up' : 'forward'}`,
-    );
+    if (step.byMs < 0) log.warn(fields, 'database clock set back; nothing fires until it has caught up');
+    else log.warn(fields, 'database clock set forward');
   };
 }
 
-/** How many the server takes in all. */
+/** The server's `max_connections`. */
 async function connectionsOf(control: Db): Promise<number> {
   const { most } = await control.one<{ most: number }>(sql`
     select current_setting('max_connections')::integer as most`);
   return most;
 }
 
-/** So long is that server waited for: it has one tenant, which can do nothing without it. */
+/** How long the start waits for that server. It has only one tenant, which cannot work without it. */
 const elsewhereMs = 2_000;
 
-/** The default tenant's server, where it is another than the control database's, has a clock of its own. */
+/** The clock of the default tenant's server, if that is not the server of the control database. */
 function clockElsewhere({
   config,
   log,
@@ -133,10 +134,10 @@ function clockElsewhere({
     application: `millrace ${role} clock`,
     max: 1,
     allowPooler: config.sessionPooler,
-    onError: (error) => log.debug({ err: error }, 'the connection that the clock is measured by was lost'),
+    onError: (error) => log.debug({ err: error }, 'clock connection lost'),
   });
-  const time = new DisciplinedTime(tellStep(log));
-  const ticking = clock(onPool(pool), time, (error) => log.debug({ err: error }, 'the clock could not be measured'));
+  const time = new DisciplinedTime(logStep(log));
+  const ticking = clock(onPool(pool), time, (error) => log.debug({ err: error }, 'measuring the clock failed'));
   const over = new AbortController();
   let starting: Promise<void> | undefined;
   return {
@@ -168,7 +169,7 @@ function assemble(
   { control, time, hub, timeElsewhere, connections }: Parts,
 ): Omit<Installation, 'close'> {
   const { config, log, controlAddress } = options;
-  const telemetry = makeTelemetry(warnThrottled(log, 'a listener of telemetry failed'));
+  const telemetry = makeTelemetry(warnThrottled(log, 'telemetry listener failed'));
   const secrets = makeSecrets(options.secretKeys, () => time.now());
   const broker = postgresBroker(hub);
   const statuses = new Map<string, SchedulerStatus>();
@@ -197,7 +198,7 @@ type ContextParts = Pick<
 > &
   Pick<Parts, 'timeElsewhere'>;
 
-/** Makes what an engine is given for a tenant. */
+/** Builds the engine context of a tenant. */
 function contextsOf(parts: ContextParts): Installation['contextFor'] {
   const { config, control, broker, time, timeElsewhere, log, telemetry, secrets, statuses } = parts;
   const { publicUrl, leaseMs, retention, localTasks } = config;
@@ -216,7 +217,7 @@ function contextsOf(parts: ContextParts): Installation['contextFor'] {
   });
 }
 
-/** A server that has few gives everybody some all the same. */
+/** At least 10 connections, even on a server that has few. */
 export function budgetOf(most: number): ConnectionBudget {
   return new ConnectionBudget(Math.max(10, Math.floor(most)));
 }

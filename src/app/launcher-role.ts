@@ -19,8 +19,8 @@ import { prepareDatabases } from './preparation.ts';
 import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
 
 /**
- * From SIGTERM to the end of the process. Without a launcher to follow, hosts have `retireMs` of it to leave; the rest is for
- * the launcher itself, and to close connections. Below the 10 s that Docker allows.
+ * The time from SIGTERM to the end of the process, below the 10 s that Docker allows. If no other launcher takes over, hosts have
+ * `retireMs` of it to leave. The rest is for the launcher itself, and for closing connections.
  */
 const stopMs = 9_500;
 const retireMs = 8_000;
@@ -46,13 +46,13 @@ export async function runLauncher({ config, signal, say }: Role, options: Launch
   } finally {
     await end.stop(launcher, retireMs);
     const gone = await retireHosts(control, hub, leftUntil(end.deadlineBefore(closeMs))).catch(() => false);
-    if (gone) await end.finish('noting that all tenants rest', restEntries(control));
-    else log.warn('hosts are left behind; the next launcher adopts them');
+    if (gone) await end.finish('recording that all tenants are stopped', restEntries(control));
+    else log.warn('hosts left behind; the next launcher adopts them');
     await end.finish('closing connections', installation.close());
   }
 }
 
-/** Hosts are given the secrets that they need: this process has erased its own variables. */
+/** Passes secrets to hosts explicitly, because this process has erased its own variables. */
 export function hostProcessesOf({ config, log }: Pick<Installation, 'config' | 'log'>): HostProcessOptions {
   const { home, databaseUrl, defaultDatabaseUrl, secretKeys } = config;
   const env = {
@@ -64,16 +64,16 @@ export function hostProcessesOf({ config, log }: Pick<Installation, 'config' | '
   return { main: packageFile('dist', 'main.js'), log, memoryMb: config.hostMemoryMb, env };
 }
 
-/** The launcher need not wait until a host that is known to be gone has been silent for long enough. */
+/** Records that a host has ended, so that the launcher need not wait for missing heartbeats. */
 export function onHostExit({ control, hub, log }: Installation): (pid: number) => void {
   return (pid) => {
     hostIsLost(control, { machine, pid })
       .then((known) => known && hub.send('host_reports', everyone))
-      .catch((error: unknown) => log.debug({ err: error }, 'a host is gone, and this could not be written down'));
+      .catch((error: unknown) => log.debug({ err: error }, 'recording the end of a host failed'));
   };
 }
 
-/** The launcher, and what one process of an installation does beside it. */
+/** The launcher, and the work that one process of an installation does beside it. */
 export function launcherOf(
   installation: Installation,
   { hosts, keepsSpares = true, alone = false }: { hosts: HostsPort; keepsSpares?: boolean; alone?: boolean },
@@ -90,7 +90,7 @@ export function launcherOf(
     discover: config.discover,
     maxBackgroundWorkers: config.maxBackgroundWorkers,
     embedded: alone,
-    mostHosts: mostHosts(config.hostMemoryMb),
+    mostHosts: maxHosts(config.hostMemoryMb),
     keepsSpares,
     version: engineVersion,
     log,
@@ -98,9 +98,9 @@ export function launcherOf(
   return all('launcher', [launcher, controlRetention({ control, time, retention: config.retention, log })]);
 }
 
-/** What hosts of one engine may use together, of the memory that this machine or container has. */
+/** The share of the memory of this machine or container that the hosts of one engine may use together. */
 const hostsShare = 1 / 4;
 
-function mostHosts(memoryMb: number): number {
+function maxHosts(memoryMb: number): number {
   return Math.max(2, Math.floor((memoryBytes() * hostsShare) / (memoryMb * 2 ** 20)));
 }

@@ -1,4 +1,4 @@
-/** What makes, changes and ends tenants, put together for this installation. */
+/** The dependencies of the operations that create, change and delete tenants, for this installation. */
 import { join } from 'node:path';
 import { engineVersion } from '../engine/engine.ts';
 import { formatStep } from '../kernel/time.ts';

@@ -1,4 +1,4 @@
-/** How a role reads its secrets, finds its database, and opens the installation there. */
+/** Reads the secrets of a role, finds its database, and opens the installation there. */
 import type { Config } from '../config.ts';
 import { MillraceError } from '../errors.ts';
 import type { Log } from '../kernel/log.ts';
@@ -27,7 +27,7 @@ export function openExternal(
 
 type SecretKeys = readonly [string, ...string[]];
 
-/** Of the environment, or of the home's file. Read before anything else: a process with a faulty secret does not start. */
+/** From the environment, or from the home's file. Read first, because a process with a faulty secret must not start. */
 export async function readSecretKeys({ secretKeys: given, home: path }: Config): Promise<SecretKeys> {
   const home = await makeHome(path);
   await checkSecretFiles(home);

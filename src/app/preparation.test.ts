@@ -26,7 +26,7 @@ afterAll(async () => {
   await rm(home, { recursive: true });
 });
 
-it('the default tenant stays in the database that it has, though that was renamed: a start makes no other', async () => {
+it('the default tenant keeps its database after a rename: a start creates no other one', async () => {
   const [before, after] = [freshAddress(), freshAddress()];
   const [name, renamed] = [before.address.database, after.address.database];
   try {
@@ -46,12 +46,12 @@ it('the default tenant stays in the database that it has, though that was rename
   }
 });
 
-describe('an installation that has a default tenant starts without it', () => {
+describe('installation with a known default tenant', () => {
   const place = freshAddress();
   const { database } = place.address;
-  let told: string[];
+  let warnings: string[];
   const warn = (_: object, text: string): void => {
-    told.push(text);
+    warnings.push(text);
   };
   const log: Log = { ...silent, warn: warn as Log['warn'] };
   const start = (env: NodeJS.ProcessEnv = {}): Promise<void> =>
@@ -65,46 +65,46 @@ describe('an installation that has a default tenant starts without it', () => {
       on conflict (name) do update set database = excluded.database, database_oid = excluded.database_oid`);
     await start();
   });
-  beforeEach(() => (told = []));
+  beforeEach(() => (warnings = []));
   afterAll(() => place.close());
 
-  it('though somebody has locked its tables', async () => {
-    const somebody = await session(place.address);
-    await somebody.query('begin; lock table millrace.installation');
+  it('an installation starts although another session has locked the tables of its default tenant', async () => {
+    const otherSession = await session(place.address);
+    await otherSession.query('begin; lock table millrace.installation');
     await start();
-    expect(told).toEqual([expect.stringContaining('starting without it')]);
-    await somebody.end();
+    expect(warnings).toEqual([expect.stringContaining('starting without it')]);
+    await otherSession.end();
   });
 
-  it('though it lets nobody in', async () => {
+  it('an installation starts although the database of its default tenant accepts no connections', async () => {
     await administer(serverAddress(), `alter database ${database} allow_connections false`);
     try {
       await start();
     } finally {
       await administer(serverAddress(), `alter database ${database} allow_connections true`);
     }
-    expect(told).toHaveLength(1);
+    expect(warnings).toHaveLength(1);
   });
 
-  it('though its server is away', async () => {
+  it('an installation starts although the server of its default tenant is unreachable', async () => {
     await start({ MILLRACE_DEFAULT_DATABASE_URL: 'postgres://127.0.0.1:1/elsewhere' });
-    expect(told).toHaveLength(1);
+    expect(warnings).toHaveLength(1);
   });
 
-  it('and says nothing where it can be had, though a migration is under way', async () => {
-    const somebody = await session(place.address);
-    await somebody.query('begin; select millrace.begin_migration()');
+  it('an installation starts without a warning while a migration of its default tenant is under way', async () => {
+    const otherSession = await session(place.address);
+    await otherSession.query('begin; select millrace.begin_migration()');
     await start();
-    expect(told).toEqual([]);
-    await somebody.end();
+    expect(warnings).toEqual([]);
+    await otherSession.end();
   });
 });
 
-it('where the database of the default tenant is gone an empty one is made, and that is told', async () => {
+it('a missing database of the default tenant is replaced by an empty one, with a warning', async () => {
   const place = freshAddress();
-  const told: string[] = [];
+  const warnings: string[] = [];
   const warn = (_: object, text: string): void => {
-    told.push(text);
+    warnings.push(text);
   };
   await control.db.exec(sql`
     insert into tenant (id, name, database, database_oid, created_at)
@@ -114,13 +114,13 @@ it('where the database of the default tenant is gone an empty one is made, and t
     const log: Log = { ...silent, warn: warn as Log['warn'] };
     await prepareDatabases(readConfig({ MILLRACE_HOME: home }), control.address, { log });
     expect(await look(place.address, 1_000)).toEqual({ kind: 'installed', version: engineVersion });
-    expect(told).toEqual([expect.stringContaining('an empty one is in its place')]);
+    expect(warnings).toEqual([expect.stringContaining('created an empty one')]);
   } finally {
     await place.close();
   }
 });
 
-it('at the first start there is no way around the default tenant', async () => {
+it('the first start fails without the default tenant', async () => {
   const first = await makeControlDatabase();
   const env = { MILLRACE_HOME: home, MILLRACE_DEFAULT_DATABASE_URL: 'postgres://127.0.0.1:1/elsewhere' };
   try {

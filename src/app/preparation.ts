@@ -1,9 +1,9 @@
 /**
- * What there has to be before a role can begin: the control database, made and migrated, and in it the default tenant with
- * a database of its own. Any number of processes may prepare at once.
+ * Prepares what a role needs before it can start: the migrated control database, and in it the default tenant with a database
+ * of its own. Any number of processes may prepare at once.
  *
- * Nothing begins without the control database, and at the first start not without the default tenant. Once there is one,
- * it is a tenant like any other: what is wrong with it is the launcher's to tell, and keeps nobody from the others (I11).
+ * No role starts without the control database. The first start also needs the default tenant. Later, it is a tenant like any
+ * other: the launcher reports its faults, and the other tenants work without it (I11).
  */
 import type { ClientBase } from 'pg';
 import type { Config } from '../config.ts';
@@ -25,12 +25,15 @@ import { forgotten } from '../postgres/pool/pool.ts';
 import { enginesOf } from './installation.ts';
 
 const defaultDatabase = 'millrace_default';
-/** How long whoever installs the default tenant at the same time is waited for; and how long one that is there, in all. */
+/** How long to wait for another process that installs the default tenant; and for a default tenant that is known, in all. */
 const patienceMs = { first: 60_000, known: 5_000 } as const;
 
 export interface Preparing {
   readonly log: Log;
-  /** The default tenant is brought to this release if nothing here could serve it, and this is told from where. */
+  /**
+   * Called with the previous version if the default tenant is upgraded to this release, because no installed engine could serve
+   * it.
+   */
   readonly onUpgrade?: ((from: string) => void) | undefined;
 }
 
@@ -52,21 +55,18 @@ export async function prepareDatabases(config: Config, control: Address, prepari
   });
 }
 
-/** The control database alone: for those who leave tenants to the launcher. */
+/** Only the control database, for roles that leave tenants to the launcher. */
 export async function prepareControl(address: Address): Promise<void> {
   await ensure([address]);
   await migrateControl(address);
 }
 
-/** The default tenant that is registered already: without it, if it takes too long or cannot be. */
+/** Prepares a default tenant that is registered already. If that fails or takes too long, the role starts without it. */
 async function unlessAway(tenant: Address, install: (lockMs: number) => Promise<string[]>, log: Log): Promise<void> {
-  const about = 'the default tenant is not ready; starting without it (`millrace tenant why default` tells more)';
+  const about = 'default tenant not ready; starting without it (see `millrace tenant why default`)';
   const prepare = async (): Promise<true> => {
     if (await ensureDatabase(tenant))
-      log.warn(
-        { database: describe(tenant) },
-        'the database of the default tenant was gone: an empty one is in its place',
-      );
+      log.warn({ database: describe(tenant) }, 'database of the default tenant missing; created an empty one');
     await install(patienceMs.known / 2);
     return true;
   };
@@ -79,14 +79,14 @@ async function unlessAway(tenant: Address, install: (lockMs: number) => Promise<
 
 interface DefaultPlace {
   readonly address: Address;
-  /** There is a default tenant. */
+  /** A default tenant is registered. */
   readonly isKnown: boolean;
 }
 
-/** The database that it is registered with, whatever that is called by now; at the first start, the one it is to have. */
+/** The database that it is registered with, under its current name; at the first start, the database to create. */
 async function defaultPlace({ defaultDatabaseUrl }: Config, control: Address): Promise<DefaultPlace> {
   const registered = await registeredDefault(control).catch((error: unknown) => {
-    // there is no control database yet
+    // the control database does not exist yet
     if (sqlStateOf(error) === '3D000') return undefined;
     throw isConnectionLoss(error) ? unreachable(control, error) : error;
   });
@@ -100,7 +100,7 @@ async function defaultPlace({ defaultDatabaseUrl }: Config, control: Address): P
 function registeredDefault(control: Address): Promise<{ database: string; oid: number | null } | undefined> {
   return withClient(control, async (client) => {
     const db = onClient(client);
-    // before databases were noted the default one was where it is at the first start; what is there is migrated next
+    // an older schema without this column has the default tenant in the database of the first start; it is migrated next
     const { there } = await db.one<{ there: boolean }>(sql`
       select exists (select from pg_attribute
                       where attrelid = to_regclass('control.tenant') and attname = 'database_oid') as there`);
@@ -121,7 +121,7 @@ async function ensure(addresses: readonly [Address, ...Address[]]): Promise<void
 
 function unreachable(address: Address, cause: unknown): MillraceError {
   const why = cause instanceof Error ? cause.message : String(cause);
-  const detail = `the database ${describe(address)} cannot be reached (${why}); is MILLRACE_DATABASE_URL right, and the server up?`;
+  const detail = `the database ${describe(address)} cannot be reached (${why}); check MILLRACE_DATABASE_URL, and that the server runs`;
   return new MillraceError('database_unavailable', detail, { cause });
 }
 

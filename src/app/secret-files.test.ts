@@ -27,7 +27,7 @@ async function rejection(work: Promise<unknown>): Promise<string> {
     () => 'done',
     (e: unknown) => e,
   );
-  if (!(error instanceof MillraceError)) throw new Error('it was not refused', { cause: error });
+  if (!(error instanceof MillraceError)) throw new Error('it was not rejected', { cause: error });
   expect(error.code).toBe('bad_configuration');
   return error.message;
 }
@@ -37,8 +37,8 @@ const files = [
   ['secret-key', secretKeyOf],
 ] as const;
 
-describe.each(files)('the file %s', (name, read) => {
-  it('is made once, and read again', async () => {
+describe.each(files)('file %s', (name, read) => {
+  it('the file is created once, and then read', async () => {
     const home = newHome();
     const made = await read(home);
     expect(made.length).toBeGreaterThan(16);
@@ -47,7 +47,7 @@ describe.each(files)('the file %s', (name, read) => {
     expect(readdirSync(home)).toEqual([name]);
   });
 
-  it('is the same for many that make it at once', async () => {
+  it('concurrent starts create the same file', async () => {
     const home = newHome();
     const keys = await Promise.all(Array.from({ length: 20 }, () => read(home)));
     expect(new Set(keys).size).toBe(1);
@@ -60,7 +60,7 @@ describe.each(files)('the file %s', (name, read) => {
     ['too short', '15 characters..'.replaceAll(' ', '-')],
     ['malformed', '\0'.repeat(43)],
     ['malformed', 'two-lines-of-text\nwith-a-key-each\n'],
-  ])('that is %s is refused and left as it is (%j)', async (fault, content) => {
+  ])('a file that is %s is rejected and not changed (%j)', async (fault, content) => {
     const home = newHome();
     const path = join(home, name);
     writeFileSync(path, content, { mode: 0o600 });
@@ -71,7 +71,7 @@ describe.each(files)('the file %s', (name, read) => {
     expect(readFileSync(path, 'utf8')).toBe(content);
   });
 
-  it('that other users may read or write is refused', async () => {
+  it('a file that other users may read or write is rejected', async () => {
     for (const mode of [0o644, 0o640, 0o620, 0o602, 0o604]) {
       const home = newHome();
       const path = join(home, name);
@@ -81,7 +81,7 @@ describe.each(files)('the file %s', (name, read) => {
     }
   });
 
-  it.skipIf(process.getuid?.() !== 0)('of another user is refused', async () => {
+  it.skipIf(process.getuid?.() !== 0)('a file of another user is rejected', async () => {
     const home = newHome();
     const path = join(home, name);
     writeFileSync(path, 'a-key-of-enough-characters', { mode: 0o600 });
@@ -89,13 +89,13 @@ describe.each(files)('the file %s', (name, read) => {
     expect(await rejection(read(home))).toContain('belongs to user 12345');
   });
 
-  it('that is a folder, or cannot be made, is refused in a sentence', async () => {
+  it('a folder, or a file that cannot be created, is rejected with a message', async () => {
     const home = newHome();
     mkdirSync(join(home, name));
     expect(await rejection(read(home))).toContain(`${join(home, name)} is not a file`);
-    expect(await rejection(read('/proc/self'))).toContain('cannot be read or made');
+    expect(await rejection(read('/proc/self'))).toContain('cannot be read or created');
     const linked = newHome();
     symlinkSync('nowhere', join(linked, name));
-    expect(await rejection(read(linked))).toContain('is a link that leads nowhere');
+    expect(await rejection(read(linked))).toContain('is a broken link');
   });
 });

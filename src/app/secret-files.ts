@@ -1,4 +1,4 @@
-/** The two secrets of a home, each in a file of its own that only its owner may read (I12). */
+/** The two secrets of a home, each in a file that only its owner may read (I12). */
 import { randomBytes } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { readSecretFile, rejectFile, type SecretFile } from '../kernel/process/s
 import { findRootKeyFault, findSecretKeyFault, newSecret } from '../kernel/text/secret-text.ts';
 import { describeSystemError, isSystemError } from '../postgres/embedded/home-lock.ts';
 
-/** A secret of the home, which the first start makes. */
+/** A secret of the home. The first start generates it. */
 interface HomeSecret extends SecretFile {
   readonly generate: () => string;
 }
@@ -19,7 +19,7 @@ function rootKeyFile(home: string): HomeSecret {
     variable: 'MILLRACE_ROOT_KEY',
     generate: () => newSecret('mrk_'),
     findFault: findRootKeyFault,
-    remedy: `remove it, and the next start makes a new root key: rm ${path}`,
+    remedy: `remove it, and the next start creates a new root key: rm ${path}`,
   };
 }
 
@@ -30,7 +30,7 @@ function secretKeyFile(home: string): HomeSecret {
     variable: 'MILLRACE_SECRET_KEY',
     generate: () => randomBytes(32).toString('base64url'),
     findFault: findSecretKeyFault,
-    remedy: `restore it from a backup. Without one, remove it (rm ${path}): the next start makes a new key, and the values of all stashes have to be written again`,
+    remedy: `restore it from a backup. Without one, remove it (rm ${path}): the next start creates a new key, and all stash values have to be stored again`,
   };
 }
 
@@ -42,13 +42,13 @@ export function secretKeyOf(home: string): Promise<string> {
   return readOrCreate(secretKeyFile(home));
 }
 
-/** Refuses a home with a faulty secret file, also one that this role does not use or that a variable stands in for. */
+/** Rejects a home with a faulty secret file, even if this role does not use it or a variable replaces it. */
 export async function checkSecretFiles(home: string): Promise<void> {
   for (const file of [rootKeyFile(home), secretKeyFile(home)])
     await readSecretFile(file).catch((error: unknown) => rejectSystemError(file, error));
 }
 
-/** An existing file is never replaced: one that cannot be used stops the start. */
+/** Never replaces an existing file: a file that cannot be used stops the start. */
 async function readOrCreate(file: HomeSecret): Promise<string> {
   try {
     const secret = (await readSecretFile(file)) ?? (await create(file));
@@ -63,12 +63,12 @@ async function create(file: HomeSecret): Promise<string> {
   await createDurably(file.path, `${file.generate()}\n`);
   const made = await readSecretFile(file);
   if (made !== undefined) return made;
-  throw rejectFile(file, 'is a link that leads nowhere', `remove it: rm ${file.path}`);
+  throw rejectFile(file, 'is a broken link', `remove it: rm ${file.path}`);
 }
 
 function rejectSystemError(file: SecretFile, error: unknown): never {
   if (!isSystemError(error)) throw error;
-  const fault = `cannot be read or made (${describeSystemError(error)})`;
+  const fault = `cannot be read or created (${describeSystemError(error)})`;
   throw rejectFile(file, fault, `make it readable and its folder writable, or set ${file.variable}`, error);
 }
 

@@ -1,4 +1,4 @@
-/** The `api` role: the gateway with its desks, its listener, and its word in the control database that it serves. */
+/** The `api` role: the gateway with its desks, its listener, and its heartbeat in the control database. */
 import { createHash } from 'node:crypto';
 import { everyone } from '../contract/channels.ts';
 import { tenantEndpoints } from '../api/endpoints.ts';
@@ -44,18 +44,19 @@ export interface Serving extends Service {
 export interface ServingOptions {
   readonly installation: Installation;
   readonly rootKey: string;
-  /** Of the default tenant, for which `up` speaks; undefined: this process speaks for itself. */
+  /** Whether the default tenant is healthy, for the health answer of `up`; undefined: this process answers only for itself. */
   readonly healthy?: () => Promise<boolean>;
 }
 
-/** A scheduler that has not been heard of for this long is not told of. */
+/** Metrics leave out a scheduler that has not been heard of for this long. */
 const schedulerLifeMs = 10_000;
 /**
- * Each proof writes a temporary file, which a server may log: not with every beat. After one that failed, the next beat tries
- * again. Beats are 2 s apart and two failures make a fault, so a full disk is found within 6 s.
+ * The interval of disk checks. Each one writes a temporary file, which the server may log, so not every heartbeat makes one.
+ * After a failed check, the next heartbeat tries again. Heartbeats are 2 s apart and two failures make a fault, so a full disk
+ * is found within 6 s.
  */
 const diskProofEveryMs = 4_000;
-/** A statement without an answer is given up after this, and its connection closed. */
+/** The timeout of a statement; its connection is then closed. */
 const vitalsGiveUpMs = 5_000;
 const uiFolder = packageFile('ui', 'dist');
 
@@ -136,7 +137,7 @@ function publicHost(url: string | undefined): string[] {
   return url === undefined ? [] : [new URL(url).hostname];
 }
 
-/** What happens elsewhere and concerns those who wait here. */
+/** Connects the wake-ups of other processes with the waiting requests of this one. */
 function wakeUps({ hub, broker }: Installation, { claims, signals, callers, streams }: GatewayContext): Service {
   const undo: (() => void)[] = [];
   return {
@@ -163,7 +164,7 @@ function wakeUps({ hub, broker }: Installation, { claims, signals, callers, stre
   };
 }
 
-/** Quiet, the gateway answers long polls at once: workers need not wait for the end of this process to ask another. */
+/** When quiet, the gateway answers long polls at once, so that workers call another gateway without waiting for this one to end. */
 function polls({ signals }: GatewayContext): Service {
   return { name: 'polls', start: async () => {}, quiet: () => signals.quiet(), stop: async () => {} };
 }
@@ -176,7 +177,7 @@ function rootKey({ installation, rootKey: secret }: ServingOptions): Service {
   };
 }
 
-/** What this process observes of its control database, by a connection of its own that no other work can keep busy. */
+/** Observes the control database, by a connection of its own that no other work can occupy. */
 function makeVitals({ config, controlAddress, time, log }: Installation): {
   readonly vitals: DatabaseVitals;
   readonly watching: Service;
@@ -188,14 +189,14 @@ function makeVitals({ config, controlAddress, time, log }: Installation): {
     max: 1,
     queryTimeoutMs: vitalsGiveUpMs,
     allowPooler: config.sessionPooler,
-    onError: (error) => log.debug({ err: error }, 'the connection that watches the control database was lost'),
+    onError: (error) => log.debug({ err: error }, 'connection that monitors the control database lost'),
   });
   const vitals = new DatabaseVitals({
     read: () => pool.query('select 1'),
     now: () => time.now(),
     onChange: (fault) => {
-      if (fault === undefined) log.info('the control database answers and takes writes again');
-      else log.error({ reason: fault.detail }, 'the control database is not usable');
+      if (fault === undefined) log.info('control database usable again');
+      else log.error({ reason: fault.detail }, 'control database not usable');
     },
   });
   const { name, start, stop } = vitals.service;
@@ -223,7 +224,7 @@ function announcement(
   };
   const beat = every(gatewayBeatMs, 'gateway beat', note, (error) => {
     vitals.noteWrite(error);
-    log.debug({ err: error }, 'the gateway could not announce itself');
+    log.debug({ err: error }, 'gateway heartbeat failed');
   });
   return {
     name: 'announcement',

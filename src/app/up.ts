@@ -1,7 +1,7 @@
 /**
- * `millrace up`: everything on one machine as one process tree. In order: the claim on the home, the embedded PostgreSQL
- * (unless MILLRACE_DATABASE_URL names another), the databases, hosts in processes of their own, the launcher, the API and a
- * worker in this one. It is healthy once the default tenant's scheduler is STARTED.
+ * `millrace up`: everything on one machine as one process tree. It starts, in this order: the lock of the home, the embedded
+ * PostgreSQL (unless MILLRACE_DATABASE_URL names another one), the databases, hosts in processes of their own, and in this
+ * process the launcher, the API and a worker. It is healthy once the default tenant's scheduler is STARTED.
  */
 import { defaultTenant } from '../contract/tenants.ts';
 import { hostname } from 'node:os';
@@ -33,9 +33,10 @@ import { keepIdentity, nextIdentity } from './worker-identity.ts';
 
 const controlDatabase = 'millrace';
 /**
- * How `up` ends: within the drain and `afterDrainMs`, 8 s by default. Each figure is what is left of that for the steps which
- * follow: worker and hosts stop first, side by side; then the API and the launcher; then connections are closed; PostgreSQL is
- * last. It has written a checkpoint meanwhile; if the second one is not over in time, the next start recovers.
+ * `up` ends within the drain and `afterDrainMs`, 8 s by default. Each figure of `reserveMs` is the time that remains for the
+ * following steps: first the worker and the hosts stop at the same time; then the API and the launcher; then connections are
+ * closed; PostgreSQL is last. It has written a checkpoint meanwhile. If its second one is not finished in time, the next start
+ * recovers.
  */
 const afterDrainMs = 3_000;
 const reserveMs = { work: 300, services: 900, close: 700, database: 200 } as const;
@@ -61,7 +62,7 @@ export async function runUp(role: Role, options: UpOptions): Promise<void> {
   }
 }
 
-/** The database that is configured, or the embedded one for as long as the work lasts. */
+/** Runs the work with the configured database, or starts the embedded one and stops it after the work. */
 async function withDatabase(
   { config, say, signal }: Role,
   { log, end }: Pick<Ground, 'log' | 'end'>,
@@ -71,7 +72,7 @@ async function withDatabase(
   const embedded = supervised({ home: config.home, log });
   await embedded.start();
   const begin = (): void => {
-    // while running tasks end, PostgreSQL writes what its own end would have to
+    // while running tasks end, PostgreSQL already writes most of its shutdown checkpoint
     void embedded
       .server()
       .checkpoint()
@@ -84,7 +85,7 @@ async function withDatabase(
     await work(addressOfSocket(server.connection, controlDatabase));
   } finally {
     signal.removeEventListener('abort', begin);
-    // not by `end.stop`: the process may not end before PostgreSQL has, and that takes a moment beyond the deadline at most
+    // not by `end.stop`: the process must not end before PostgreSQL, which takes only a moment beyond the deadline
     await embedded.stop(end.deadlineBefore(reserveMs.database));
   }
 }
@@ -101,7 +102,7 @@ interface Ground {
 async function serve(role: Role, options: UpOptions, ground: Ground): Promise<void> {
   const { config, signal } = role;
   const { log, address, hosts, end, secretKeys } = ground;
-  const onUpgrade = embedded(config) ? upgraded(role.say) : undefined;
+  const onUpgrade = embedded(config) ? announceUpgrade(role.say) : undefined;
   await unlessAborted(signal, prepareDatabases(config, address, { log, onUpgrade }));
   if (signal.aborted) return;
   const opening = openInstallation({
@@ -115,13 +116,13 @@ async function serve(role: Role, options: UpOptions, ground: Ground): Promise<vo
   const installation = await unlessAborted(signal, opening);
   if (installation === undefined) return;
   try {
-    // the home is ours, and so is its server: whoever is said to be alive was killed
+    // this process owns the home and its server, so processes that are recorded as alive were killed
     if (embedded(config)) await forgetProcesses(installation.control);
-    hosts.tell({ databaseUrl: address.url }, onHostExit(installation));
+    hosts.sendOrder({ databaseUrl: address.url }, onHostExit(installation));
     await serveInstallation(role, options, installation, ground);
   } finally {
     await end.stop(hosts, reserveMs.services);
-    await end.finish('noting that all tenants rest', restEntries(installation.control), reserveMs.close);
+    await end.finish('recording that all tenants are stopped', restEntries(installation.control), reserveMs.close);
     await end.finish('closing connections', installation.close(), reserveMs.close);
   }
 }
@@ -130,10 +131,10 @@ function embedded({ databaseUrl }: Config): boolean {
   return databaseUrl === undefined;
 }
 
-function upgraded(say: Role['say']): (from: string) => void {
+function announceUpgrade(say: Role['say']): (from: string) => void {
   return (from) =>
     say(
-      `The tenant ${defaultTenant} was at version ${from}, which is not installed here: it is at ${engineVersion} now.`,
+      `The tenant ${defaultTenant} was at version ${from}, which is not installed; it was upgraded to ${engineVersion}.`,
     );
 }
 
@@ -151,7 +152,7 @@ async function serveInstallation(
   const worker = options.worker ? [inProcessWorker(installation, serving, users)] : [];
   const work = together('work', [hosts, ...worker]);
   const launcher = launcherOf(installation, { hosts, alone: embedded(config) });
-  const announcement = announced(installation, serving);
+  const announcement = serverFile(installation, serving);
   const services = all('up', [launcher, serving, announcement, endingEarlier(reserveMs.work, work)]);
   try {
     await services.start();
@@ -163,8 +164,8 @@ async function serveInstallation(
   }
 }
 
-/** Tells the command line where the server is, for as long as it is there. */
-function announced(installation: Installation, serving: Serving): Service {
+/** Writes the server's address to a file of the home, where the command line finds it, and removes the file at the end. */
+function serverFile(installation: Installation, serving: Serving): Service {
   return {
     name: 'server.json',
     async start() {
@@ -174,7 +175,7 @@ function announced(installation: Installation, serving: Serving): Service {
   };
 }
 
-/** Made when it starts: only then is the address known that tasks are told. */
+/** Created when it starts, because the address that tasks receive is known only then. */
 function inProcessWorker(installation: Installation, serving: Serving, users: TaskUsers): Service {
   let worker: Service | undefined;
   return {
@@ -220,7 +221,7 @@ async function makeInProcessWorker(
   });
 }
 
-/** `tasks` says what separates tasks from this process. */
+/** `tasks` describes how tasks are separated from this process. */
 async function greet({ config, say }: Role, serving: Serving, tasks: string | undefined): Promise<void> {
   say(`Millrace ${engineVersion} at ${serving.url()}`);
   say(`  sign in   ${await serving.signInLink()}`);

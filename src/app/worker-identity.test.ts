@@ -29,18 +29,18 @@ it('the worker of a home keeps its id, and each start has a later incarnation', 
 });
 
 it.each(['', 'garbage', '\0\0\0\0', 'ffffffff'])(
-  'a worker-id file that holds %j is replaced, and the log says so',
+  'a worker-id file that holds %j is replaced, with a warning',
   async (text) => {
     writeFileSync(join(home, 'worker-id'), text);
     const { id } = await nextIdentity(home, log);
     expect(isId(id)).toBe(true);
     expect(written('worker-id')).toBe(id);
-    expect(warnings).toEqual(['a file of the worker is damaged and is written anew']);
+    expect(warnings).toEqual(['worker file damaged, replacing it']);
   },
 );
 
 it.each(['', 'NaN', '-5', '1e400', String(2 ** 53 - 1), '99999999999999999999'])(
-  'a worker-incarnation file that holds %j is replaced by the time, and the log says so',
+  'a worker-incarnation file that holds %j is replaced by the time, with a warning',
   async (text) => {
     writeFileSync(join(home, 'worker-incarnation'), text);
     const before = Date.now();
@@ -52,7 +52,7 @@ it.each(['', 'NaN', '-5', '1e400', String(2 ** 53 - 1), '99999999999999999999'])
   },
 );
 
-it('a worker whose files can be neither read nor written works all the same', async () => {
+it('a worker works even if its files can be neither read nor written', async () => {
   mkdirSync(join(home, 'worker-id'));
   expect(isId((await nextIdentity(home, log)).id)).toBe(true);
   expect(warnings).toHaveLength(2);

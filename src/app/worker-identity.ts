@@ -1,7 +1,7 @@
 /**
- * Who the worker of `up` is: an id that stays over restarts, so that its runs return at once, and an incarnation that grows
- * with each start, even where the clock was set back. Both are files of the home. A damaged file is replaced, and the log
- * says so.
+ * The identity of the worker of `up`: an id that stays over restarts, so that its runs return at once, and an incarnation that
+ * grows with each start, even if the clock was set back. Both are files of the home. A damaged file is replaced, with a
+ * warning.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ export interface WorkerIdentity {
 const idFile = 'worker-id';
 const incarnationFile = 'worker-incarnation';
 
-/** The identity of this start. */
+/** Creates the identity of this start. */
 export async function nextIdentity(home: string, log: Log): Promise<WorkerIdentity> {
   const id = await readPart(home, idFile, log, (text) => (isId(text) ? text : undefined));
   const last = await readPart(home, incarnationFile, log, incarnationIn);
@@ -27,13 +27,13 @@ export async function nextIdentity(home: string, log: Log): Promise<WorkerIdenti
   return identity;
 }
 
-/** What could not be written is no reason not to work: the next start has another id. */
+/** If the files cannot be written, the worker works all the same. The next start has another id. */
 export async function keepIdentity(home: string, log: Log, { id, incarnation }: WorkerIdentity): Promise<void> {
   try {
     await replaceDurably(join(home, idFile), `${id}\n`);
     await replaceDurably(join(home, incarnationFile), `${incarnation}\n`);
   } catch (error) {
-    log.warn({ err: error }, 'the identity of the worker cannot be written; after a restart its runs return late');
+    log.warn({ err: error }, 'writing the worker identity failed; after a restart its runs return late');
   }
 }
 
@@ -42,7 +42,7 @@ function incarnationIn(text: string): number | undefined {
   return incarnation <= Date.now() + maxIncarnationAheadMs ? incarnation : undefined;
 }
 
-/** Undefined where there is no such file, or where it is damaged. */
+/** Undefined if the file does not exist or is damaged. */
 async function readPart<T>(
   home: string,
   file: string,
@@ -52,11 +52,11 @@ async function readPart<T>(
   const path = join(home, file);
   try {
     const parsed = parse((await readFile(path, 'utf8')).trim());
-    if (parsed === undefined) log.warn({ file: path }, 'a file of the worker is damaged and is written anew');
+    if (parsed === undefined) log.warn({ file: path }, 'worker file damaged, replacing it');
     return parsed;
   } catch (error) {
     const isMissing = error instanceof Error && Reflect.get(error, 'code') === 'ENOENT';
-    if (!isMissing) log.warn({ file: path, err: error }, 'a file of the worker cannot be read and is written anew');
+    if (!isMissing) log.warn({ file: path, err: error }, 'worker file unreadable, replacing it');
     return undefined;
   }
 }

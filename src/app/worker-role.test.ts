@@ -6,7 +6,7 @@ it.each([
   [['docker'], '--runtime docker: this release has no runtime for it; leave it out, or name others'],
   [['function'], '--runtime function: no functions are given; name their file with --functions FILE.js'],
   [['process', 'function'], '--runtime function: no functions are given; name their file with --functions FILE.js'],
-] as const)('a worker that is asked for %s, and cannot have it, is refused', async (runtimes, message) => {
+] as const)('a worker with the unavailable runtimes %s does not start', async (runtimes, message) => {
   const role = { config: readConfig({}), signal: AbortSignal.abort(), say: () => {} };
   const asked = runWorker(role, { url: 'http://127.0.0.1:1', key: 'k', runtimes });
   await expect(asked).rejects.toMatchObject({ code: 'bad_configuration', message });

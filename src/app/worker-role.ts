@@ -1,4 +1,4 @@
-/** The role `worker`. It loads nothing of a database: a worker has none, and is smaller and sooner there for it. */
+/** The role `worker`. It does not load database code, which a worker does not use, so that it starts faster and is smaller. */
 import { hostname } from 'node:os';
 import type { WorkerOptions } from '../cli/commands/server/role-commands.ts';
 import { MillraceError } from '../errors.ts';
@@ -16,17 +16,17 @@ import { makeWorker } from '../worker/worker.ts';
 import { type Role, RoleEnd, untilAborted } from './role.ts';
 import { checkSecretFiles } from './secret-files.ts';
 
-/** A key that will never do is told at once; a server that does not answer yet is waited for. */
+/** Rejects a wrong key at once. If the server does not answer yet, the worker waits for it. */
 async function checkKey(url: string, key: string): Promise<void> {
   const call = makeClient<GatewayEndpoints>({ base: url, headers: { authorization: `Bearer ${key}` } });
   const me = await call('GET /api/me').catch((error: unknown) => {
     if (error instanceof CallFailed && error.status < 500) throw error;
   });
   if (me === undefined || me.role === 'worker' || me.role === 'root') return;
-  throw new MillraceError('forbidden', `a worker needs a key of the role worker; this one is of the role ${me.role}`);
+  throw new MillraceError('forbidden', `a worker needs a key of the role worker; this one has the role ${me.role}`);
 }
 
-/** A worker that is asked for a runtime which it cannot have would wait for its runs in vain, and say nothing. */
+/** Rejects runtimes that are not available: the worker would wait for their runs in vain. */
 function checkRuntimes(wished: readonly WorkKind[], options: Omit<RuntimeOptions, 'worker'>): void {
   const missing = findMissing(wished, options);
   if (missing.length === 0) return;
@@ -34,7 +34,7 @@ function checkRuntimes(wished: readonly WorkKind[], options: Omit<RuntimeOptions
   throw new MillraceError('bad_configuration', faults.join('; '));
 }
 
-/** After the drain: tasks that go on are killed, their runs given back, and reports acknowledged. */
+/** The time after the drain to kill remaining tasks, return their runs, and get reports acknowledged. */
 const afterDrainMs = 3_000;
 
 export async function runWorker({ config, signal, say }: Role, options: WorkerOptions): Promise<void> {

@@ -15,7 +15,7 @@ export function postgresBroker(hub: WakeUps): Broker {
     onAny: (kind, listener) => hub.onAny(kind, listener),
     room: () => 0,
     publish: async () => {
-      throw new MillraceError('internal', 'PostgreSQL has no queues to publish runs to: workers claim them');
+      throw new MillraceError('internal', 'the PostgreSQL broker has no queues to publish to; workers claim runs');
     },
   };
 }

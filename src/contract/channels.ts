@@ -51,8 +51,8 @@ const shellPayloads = {
 export const channels = { ...hintPayloads, ...shellPayloads };
 
 /**
- * Kinds that other processes hear of a little later, together: what listens to them shows something to people. Each report of
- * a run sends one.
+ * Kinds that are sent to other processes after a short delay, several at once. Their listeners only update displays, and each
+ * report of a run sends one.
  */
 export const patientKinds: ReadonlySet<string> = new Set<WakeKind>(['events', 'logs']);
 

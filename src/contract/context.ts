@@ -63,7 +63,7 @@ export interface WorkerPage {
 }
 
 export interface Directory {
-  /** Workers heard of since then, by name. Where there are very many, only those heard of last. */
+  /** Workers heard of since then, by name. If there are very many, only the most recent ones. */
   workers(seenSince: Date): Promise<WorkerInfo[]>;
   /** All workers heard of since then, by name, a page at a time. */
   workerPage(page: { since: Date; cursor: string | undefined; limit: number }): Promise<WorkerPage>;

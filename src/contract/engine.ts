@@ -1,7 +1,7 @@
 /**
- * The engine contract: the only way the shell (gateway, hosts, courier, conductor) touches what a tenant
- * owns. Two versions of an engine may live in one process, so nothing here shares classes: a plain `pg` pool, plain
- * data, web-standard requests.
+ * The engine contract: the only way in which the shell (gateway, hosts, courier, conductor) accesses the data of a tenant.
+ * Engines of two versions may run in one process, so nothing here shares classes: only a plain `pg` pool, plain data, and
+ * web-standard requests.
  */
 import type { ClientBase } from 'pg';
 import type { Service } from '../kernel/service.ts';
@@ -11,12 +11,12 @@ import type { FlowEngine } from './flows.ts';
 import type { Caller } from './roles.ts';
 import type { ClaimedRun, DefinitionKey, HeldRun, LogChunk, Report, TaskDefinition } from './wire.ts';
 
-/** Changes when the shape below changes in a way that an older shell or engine could not live with. */
+/** Incremented when the contract changes in a way that an older shell or engine does not support. */
 export const contractNumber = 4;
 /** The oldest engines that this shell can work with. */
 export const oldestContract = 3;
 
-/** A ready run as a message names it: no params and no credential, which the broker would write to disk (I12). */
+/** A ready run in a message of the broker: without params and credential, because the broker writes messages to disk (I12). */
 export interface Offer {
   readonly run: string;
   /** The run's lease before it is accepted. */
@@ -41,11 +41,11 @@ export interface Accept extends Pick<Poll, 'worker' | 'incarnation' | 'lanes'> {
   readonly runs: readonly Pick<Offer, 'run' | 'lease'>[];
 }
 
-/** At most this many runs of a set of lanes leave in one claim. */
+/** The maximum number of runs of a set of lanes in one claim. */
 export const largestClaim = 1_000;
 /**
- * At most this many runs of a set of lanes leave in the commit of a report. A claim serves more of them better: reports of
- * others need not wait for it.
+ * The maximum number of runs of a set of lanes in the commit of a report. More runs are left to a claim, so that the reports of
+ * other workers do not wait for them.
  */
 export const largestHandOver = 64;
 /**
@@ -61,8 +61,8 @@ export interface Heartbeat {
 }
 
 /**
- * A message about a run, and the worker that sent it: without effect where another worker holds the run. The gateway names
- * the worker of every message; an engine of an older build ignores it.
+ * A message about a run, with the worker that sent it. It has no effect if another worker holds the run. The gateway adds the
+ * worker to every message; an engine of an older build ignores it.
  */
 export type FromWorker<T extends HeldRun> = T & { readonly worker?: string };
 
@@ -70,52 +70,52 @@ export interface Reported {
   readonly applied: number;
   readonly created: number;
   /**
-   * Runs for the polls that came with the reports, a list for each. If others may be ready still, the engine has sent a hint.
-   * An engine that hands out none leaves it out.
+   * Runs for the polls that came with the reports, one list for each. If more runs may be ready, the engine has sent a hint.
+   * An engine that hands out no runs with reports leaves it out.
    */
   readonly runs?: readonly (readonly ClaimedRun[])[];
 }
 
-/** A part of a scheduler that has not succeeded since an attempt failed, or whose attempt goes on for too long. */
+/** A part of a scheduler whose attempts fail, or whose current attempt takes too long. */
 export interface PartFault {
-  /** What the part does: "firing triggers". */
+  /** The activity of the part: "firing triggers". */
   readonly doing: string;
-  /** False: it only tidies up, and nothing fires later because of it. */
+  /** False: the part only cleans up, and its failure delays no trigger. */
   readonly isVital: boolean;
-  /** When that attempt began, by the database server's clock. */
+  /** When the first failed attempt began, by the database server's clock. */
   readonly since: Date;
-  /** From then to the end of its last attempt, or until now where an attempt is under way. */
+  /** From then to the end of the last attempt, or until now if an attempt is under way. */
   readonly failingMs: number;
-  /** How long the attempt under way has made no progress, where that is long. It hangs, or has much to do. */
+  /** How long the current attempt has made no progress, if that is long. It hangs, or has much to do. */
   readonly underWayMs?: number;
-  /** The last error; null: no attempt has failed, one goes on. */
+  /** The last error; null: no attempt has failed, but one is still under way. */
   readonly message: string | null;
 }
 
 export interface Scheduler extends Service {
-  /** Resolves when it works; rejects with what does not. Asked of an engine that has no `faults`. */
+  /** Resolves if the scheduler works; rejects with its fault. Called for an engine that has no `faults`. */
   probe(): Promise<void>;
   /** Parts that do not work now. */
   faults?(): readonly PartFault[];
 }
 
-/** What gateways do with a tenant's runs. */
+/** The operations of gateways on a tenant's runs. */
 export interface RunEngine {
   /**
-   * Hands ready runs to the polls, in rank order; answers one list per poll. Polls for the same lanes that get fewer than
-   * they have room for, and fewer than `largestClaim`, have left nothing.
+   * Hands ready runs to the polls, in rank order. Returns one list per poll. If polls for the same lanes receive fewer runs than
+   * they have room for, and fewer than `largestClaim`, no ready run is left.
    */
   claim(ctx: EngineContext, polls: readonly Poll[]): Promise<ClaimedRun[][]>;
-  /** With polls, the commit that applies the reports may hand runs out for them, in rank order. */
+  /** Applies reports. With polls, the same commit may hand out runs for them, in rank order. */
   report(ctx: EngineContext, reports: readonly FromWorker<Report>[], polls?: readonly Poll[]): Promise<Reported>;
-  /** Ready runs of a lane in rank order, without those named. Locks nothing and writes nothing. */
+  /** Ready runs of a lane in rank order, except those in `without`. Locks nothing and writes nothing. */
   offers(ctx: EngineContext, lane: string, most: number, without: ReadonlySet<string>): Promise<Offer[]>;
   /**
-   * Hands out runs that were offered, where they are still ready under the lease of the offer. Answers one list per wish;
-   * a run that is wished for twice is in one of them.
+   * Hands out runs that were offered, if they are still ready under the lease of the offer. Returns one list per wish. A run in
+   * several wishes is in one of the lists.
    */
   accept(ctx: EngineContext, wishes: readonly Accept[]): Promise<ClaimedRun[][]>;
-  /** Renews the leases of these workers; answers per heartbeat which runs are lost and which are to be killed. */
+  /** Renews the leases of these workers. Returns per heartbeat the runs that are lost and the runs that must be killed. */
   renew(ctx: EngineContext, beats: readonly Heartbeat[]): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }[]>;
   /** Running runs that must be killed, with the workers that hold them. */
   cancellations(ctx: EngineContext): Promise<{ worker: string; run: HeldRun }[]>;
@@ -123,7 +123,7 @@ export interface RunEngine {
   logs(ctx: EngineContext, chunks: readonly FromWorker<LogChunk>[]): Promise<number>;
   /** The definitions with these keys, as far as this worker holds runs of them. An engine of an older build ignores `worker`. */
   definitions(ctx: EngineContext, keys: readonly DefinitionKey[], worker?: string): Promise<TaskDefinition[]>;
-  /** The stash values that the definition of a leased run names; base64. */
+  /** The stash values that the definition of a leased run names, as base64. */
   stash(ctx: EngineContext, run: FromWorker<HeldRun>, names: readonly string[]): Promise<Record<string, string>>;
 }
 
@@ -149,11 +149,11 @@ export interface Engine {
   /** The one scheduler of a tenant. */
   scheduler(ctx: EngineContext): Scheduler;
   /**
-   * A tenant's HTTP routes; the path carries no tenant prefix. An answer that goes on says so by `x-accel-buffering: no`: the
+   * A tenant's HTTP routes. The path has no tenant prefix. A streamed response has the header `x-accel-buffering: no`: the
    * shell ends it when the caller's key is revoked.
    */
   fetch(request: Request, ctx: EngineContext, caller: Caller | undefined): Promise<Response>;
-  /** Removes what retention no longer keeps; answers how many rows went. */
+  /** Removes rows that are older than the retention. Returns the number of removed rows. */
   prune(ctx: EngineContext): Promise<number>;
   readonly runs: RunEngine;
   /** Missing in an engine without an event bus: gateways answer 503 `no_bus` for it. */

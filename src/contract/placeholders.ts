@@ -73,7 +73,7 @@ export function quotePlaceholder(name: string): string {
 /** Completes "the placeholder …". Checks of documents and failed runs use the same sentence. */
 export function meansNothing(name: string): string {
   return (
-    `${quotePlaceholder(name)} means nothing here; there are ${placeholderNames.join(', ')} and ${paramPrefix}NAME. ` +
+    `${quotePlaceholder(name)} does not exist; valid names are ${placeholderNames.join(', ')} and ${paramPrefix}NAME. ` +
     'Write {{{{ for two literal braces'
   );
 }

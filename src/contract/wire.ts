@@ -6,7 +6,7 @@
 import { z } from 'zod';
 
 const id = z.guid();
-/** What an integer column holds. */
+/** The range of an integer column. */
 const int4 = z.int().max(2 ** 31 - 1);
 
 /**
@@ -17,7 +17,7 @@ const workKind = z.string().regex(/^[a-z][a-z0-9-]{0,39}$/);
 /** Kinds that one worker takes. */
 const maxRuntimes = 10;
 
-/** A run as it is held by a worker: the lease says which hand-out. */
+/** A run that a worker holds. The lease number identifies one hand-out of the run. */
 export const heldRun = z.object({ tenant: id, run: id, lease: int4.min(1) });
 export type HeldRun = z.infer<typeof heldRun>;
 
@@ -64,7 +64,7 @@ const failure = z.object({
 export type Failure = z.infer<typeof failure>;
 
 /** The number of tenants that a poll may leave out. */
-export const mostWithout = 1_000;
+export const maxWithout = 1_000;
 
 /**
  * The messages that a worker of this release understands, as a number. 1: runs of tasks only. 2: also runs of nodes, and runs
@@ -89,8 +89,8 @@ export const claimRequest = z.object({
   /** With 0 free places a poll waits for signals only. */
   ...places.shape,
   wait_ms: z.int().min(0).max(60_000),
-  /** Tenants of which the worker takes no runs now, because it has too many unsent reports of theirs. */
-  without: z.array(id).max(mostWithout).optional(),
+  /** Tenants whose runs the worker does not take now, because too many of their reports are unsent. */
+  without: z.array(id).max(maxWithout).optional(),
   seen,
 });
 export type ClaimRequest = z.infer<typeof claimRequest>;
@@ -111,11 +111,13 @@ export const maxResultBytes = 256 * 1024;
 const report = z.object({
   ...heldRun.shape,
   state: z.enum(reportStates),
-  /** For people: why it ended so. */
+  /** Explains the final state to users. */
   reason: z.string().max(4_000).nullable(),
   exit_code: int4.min(-(2 ** 31)).nullable(),
   started_at: z.iso.datetime().nullable(),
-  /** The task's result as JSON text, so that no process on the way serializes it again. Text that is not JSON becomes the reason. */
+  /**
+   * The task's result as JSON text, so that no process on the way serializes it again. Text that is not JSON becomes the reason.
+   */
   result: z.string().max(maxResultBytes).optional(),
 });
 export type Report = z.infer<typeof report>;
@@ -133,8 +135,8 @@ export type ReportRequest = z.infer<typeof reportRequest>;
  * The number of runs that a worker may hold. A heartbeat lists all of them, about 110 bytes of JSON each. A worker has at most
  * 10,000 places. A gateway needs 2 to 4 µs for each run of a heartbeat.
  */
-export const mostHolds = 25_000;
-export const heartbeatBytes = 128 * mostHolds;
+export const maxHolds = 25_000;
+export const heartbeatBytes = 128 * maxHolds;
 
 export const heartbeatRequest = z.object({
   ...workerIdentity,
@@ -150,7 +152,7 @@ export const heartbeatRequest = z.object({
     .pipe(z.record(workKind, z.string().max(1_000)))
     .optional(),
   queues: z.array(z.string().min(1).max(200)).max(100),
-  holds: z.array(heldRun).max(mostHolds),
+  holds: z.array(heldRun).max(maxHolds),
   /** The number of taken places, since some held runs take none. Left out: every held run takes one. */
   taken: int4.min(0).optional(),
   seen,
@@ -178,7 +180,7 @@ export const logsAnswer = z.object({ accepted: z.int(), failed: z.array(failure)
 
 const definitionKey = z.object({ tenant: id, task: id, version: int4.min(1) });
 export type DefinitionKey = z.infer<typeof definitionKey>;
-/** A worker of an older release sends no identity; the answer tells its operator to upgrade it. */
+/** A worker of an older release sends no identity. The answer asks its operator to upgrade it. */
 const identityIfKnown = { worker: id.optional(), incarnation: z.int().min(0).optional() };
 export const definitionsRequest = z.object({ ...identityIfKnown, items: z.array(definitionKey).max(1_000) });
 export type DefinitionsRequest = z.infer<typeof definitionsRequest>;
@@ -202,7 +204,7 @@ const taskDefinition = z.object({
   job: named,
   project: named,
   timeout_ms: z.int().min(1),
-  /** Defaults for what a run's own params do not name. */
+  /** Defaults for params that the run itself does not set. */
   params: z.record(z.string(), z.unknown()),
   runtime: runtimeBlock,
 });
@@ -212,7 +214,7 @@ export const answerFull = 'answer_full';
 /** Definitions that do not exist (any more) are left out of the answer; those of tenants that failed may exist. */
 export const definitionsAnswer = z.object({ definitions: z.array(taskDefinition), failed: z.array(failure) });
 
-/** The stash values that a run's environment names; project entries win over global ones. */
+/** The stash values that a run's environment names. Project entries override global ones. */
 export const secretsRequest = z.object({
   ...identityIfKnown,
   ...heldRun.shape,

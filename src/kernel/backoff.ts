@@ -1,14 +1,14 @@
-/** Backoff: how long to wait before trying again, doubling with jitter so that many do not come back at once. */
+/** Exponential backoff with jitter: delays between retries. Jitter prevents that many clients retry at the same moment. */
 import { pause } from './service.ts';
 
 export interface Backoff {
   readonly firstMs: number;
   readonly capMs: number;
-  /** 0: none, 1: anywhere between nothing and the full delay. */
+  /** 0: no jitter. 1: the delay is anywhere between 0 and the full delay. */
   readonly jitter: number;
 }
 
-/** A server that is back is found within 2 s. */
+/** Finds a server that is back within 2 s. */
 export const reconnect: Backoff = { firstMs: 50, capMs: 2_000, jitter: 0.5 };
 
 export function delayMs(backoff: Backoff, attempt: number, random: () => number = Math.random): number {
@@ -16,7 +16,7 @@ export function delayMs(backoff: Backoff, attempt: number, random: () => number 
   return full * (1 - backoff.jitter * random());
 }
 
-/** Tries until it succeeds, the signal aborts, or `giveUp` says that this error will not go away. */
+/** Retries until the work succeeds, the signal aborts, or `giveUp` returns true for an error. */
 export async function persist<T>(
   work: () => Promise<T>,
   options: { backoff: Backoff; signal?: AbortSignal; giveUp?: (e: unknown) => boolean; onRetry?: (e: unknown) => void },

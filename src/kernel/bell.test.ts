@@ -5,15 +5,15 @@ import { Bell } from './bell.ts';
 
 const { signal } = new AbortController();
 
-describe('a bell', () => {
-  it('ends the wait when it rings', async () => {
+describe('Bell', () => {
+  it('a ring ends the wait', async () => {
     const bell = new Bell(new HandTime(0));
     const heard = bell.wait(1_000, signal);
     bell.ring();
     expect(await heard).toBe(true);
   });
 
-  it('remembers one ring while nobody waits, and many rings are one', async () => {
+  it('rings without a waiter are remembered as one ring', async () => {
     const time = new HandTime(0);
     const bell = new Bell(time);
     bell.ring();
@@ -24,7 +24,7 @@ describe('a bell', () => {
     expect(await again).toBe(false);
   });
 
-  it('is not heard when the time is up or the signal aborts', async () => {
+  it('a wait returns false when it times out or the signal aborts', async () => {
     const time = new HandTime(0);
     const bell = new Bell(time);
     const stop = new AbortController();
@@ -40,7 +40,7 @@ describe('a bell', () => {
     expect(time.sleeping).toBe(0);
   });
 
-  it('leaves no listener on the signal', async () => {
+  it('a wait leaves no listener on the signal', async () => {
     const bell = new Bell(new HandTime(0));
     for (let i = 0; i < 20; i++) {
       const heard = bell.wait(1_000, signal);

@@ -1,4 +1,4 @@
-/** A bell: whoever waits goes on when it rings, or when the time is up. A ring while nobody waits is remembered once. */
+/** A wake-up for one waiter: `wait` returns when the bell rings or the time is up. Rings without a waiter are remembered as one. */
 import type { Time } from './time.ts';
 
 export class Bell {
@@ -29,7 +29,7 @@ export class Bell {
     signal.addEventListener('abort', wake, { once: true });
     this.#waiting = wake;
     const time = this.#time;
-    // a clock that stands still must not stop whoever waits for a while
+    // `until` would not return while the clock is held
     await (time.sleep?.(timeoutMs, nap.signal) ?? time.until(time.now() + timeoutMs, nap.signal));
     this.#waiting = undefined;
     signal.removeEventListener('abort', wake);

@@ -8,8 +8,8 @@ async function settles(promise: Promise<unknown>): Promise<boolean> {
   return (await Promise.race([promise.then(() => true), turn])) === true;
 }
 
-describe('a channel', () => {
-  it('gives everything that is there as one batch, in order, up to a most', async () => {
+describe('Channel', () => {
+  it('a receiver gets all queued items as one batch, in order, up to its maximum', async () => {
     const channel = new Channel<number>(10);
     for (const item of [1, 2, 3]) await channel.send(item);
     expect(await channel.receive(2)).toEqual([1, 2]);
@@ -17,7 +17,7 @@ describe('a channel', () => {
     expect(channel.size).toBe(0);
   });
 
-  it('makes a sender wait while it is full, and takes its item when there is room', async () => {
+  it('a sender waits while the channel is full, and its item is queued once there is room', async () => {
     const channel = new Channel<number>(2);
     await channel.send(1);
     await channel.send(2);
@@ -30,7 +30,7 @@ describe('a channel', () => {
     expect(await channel.receive(9)).toEqual([2, 3]);
   });
 
-  it('never holds more than its capacity, and loses none, however many send at once', async () => {
+  it('a channel never exceeds its capacity and loses no item, with 50 senders at once', async () => {
     const channel = new Channel<number>(3);
     const sending = Promise.all(Array.from({ length: 50 }, (_, i) => channel.send(i)));
     const seen: number[] = [];
@@ -42,7 +42,7 @@ describe('a channel', () => {
     expect(seen.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, i) => i));
   });
 
-  it('lets go of a sender whose signal aborts, and does not take its item', async () => {
+  it('a sender whose signal aborts stops waiting, and its item is not queued', async () => {
     const channel = new Channel<number>(1);
     await channel.send(1);
     const stop = new AbortController();
@@ -53,7 +53,7 @@ describe('a channel', () => {
     expect(channel.size).toBe(0);
   });
 
-  it('wakes whoever waits for an arrival, and leaves the item where it is', async () => {
+  it('an item ends the wait for an arrival and stays in the channel', async () => {
     const channel = new Channel<number>(1);
     const arrival = channel.arrival();
     expect(await settles(arrival)).toBe(false);
@@ -62,7 +62,7 @@ describe('a channel', () => {
     expect(channel.size).toBe(1);
   });
 
-  it('wakes a receiver that comes right after one whose signal aborted', async () => {
+  it('an item wakes a receiver that came right after an aborted one', async () => {
     const channel = new Channel<number>(1);
     const stop = new AbortController();
     const first = channel.arrival(stop.signal);
@@ -73,7 +73,7 @@ describe('a channel', () => {
     expect(await settles(second)).toBe(true);
   });
 
-  it('gives what is left after it was closed, then nothing, and takes nothing in', async () => {
+  it('a closed channel delivers the remaining items and accepts no more', async () => {
     const channel = new Channel<number>(1);
     await channel.send(1);
     const stuck = channel.send(2);
@@ -85,7 +85,7 @@ describe('a channel', () => {
     expect(await channel.receive(9)).toEqual([]);
   });
 
-  it('ends the wait of a receiver when it is closed or the signal aborts', async () => {
+  it('a receiver stops waiting when the channel is closed or the signal aborts', async () => {
     const channel = new Channel<number>(1);
     const stop = new AbortController();
     const aborted = channel.receive(1, stop.signal);
@@ -96,7 +96,7 @@ describe('a channel', () => {
     expect(await closed).toEqual([]);
   });
 
-  it('leaves no listener on a signal that outlives many receives and sends', async () => {
+  it('a channel leaves no listener on a signal that outlives many receives and sends', async () => {
     const channel = new Channel<number>(1);
     const { signal } = new AbortController();
     for (let i = 0; i < 20; i++) {

@@ -1,8 +1,8 @@
 /**
- * A bounded channel that is drained in batches: cost per item falls as load rises.
+ * A bounded channel that is drained in batches, so that the cost per item falls as load rises.
  *
- * `send` waits while the channel is full, so a fast sender is slowed and memory stays bounded; `receive` waits for one
- * item and then takes everything that is there, up to `max`.
+ * `send` waits while the channel is full. That slows a fast sender and bounds memory. `receive` waits for one item and then
+ * takes all queued items, up to `max`.
  */
 export class Channel<T> {
   readonly #capacity: number;
@@ -41,7 +41,7 @@ export class Channel<T> {
     });
   }
 
-  /** Puts the item if there is room; for wake-ups, of which one too few is no loss. */
+  /** Queues the item if there is room. For wake-ups: losing one does no harm, because another one is queued. */
   offer(item: T): boolean {
     if (this.#closed || this.#items.length >= this.#capacity) return false;
     this.#put(item);
@@ -54,7 +54,7 @@ export class Channel<T> {
     this.#wakeReceiver();
   }
 
-  /** One batch, or an empty one when the channel is closed or the signal aborts. One receiver at a time. */
+  /** Returns one batch, or an empty one if the channel is closed or the signal aborts. One receiver at a time. */
   async receive(max: number, signal?: AbortSignal): Promise<T[]> {
     await this.arrival(signal);
     const batch = this.#items.splice(0, max);
@@ -62,13 +62,13 @@ export class Channel<T> {
     return batch;
   }
 
-  /** Returns once there is something to receive, or the channel is closed, or the signal aborts. */
+  /** Returns once an item is queued, the channel is closed, or the signal aborts. */
   async arrival(signal?: AbortSignal): Promise<void> {
     if (this.#items.length > 0 || this.#closed || signal?.aborted) return;
     await new Promise<void>((resolve) => {
       const wake = (): void => {
         signal?.removeEventListener('abort', wake);
-        // by now the next receiver may be waiting
+        // the next receiver may be waiting by now
         if (this.#receiver === wake) this.#receiver = undefined;
         resolve();
       };
@@ -81,7 +81,7 @@ export class Channel<T> {
     this.#receiver?.();
   }
 
-  /** Nothing more is taken in; what is there can still be received. */
+  /** Accepts no more items. Queued items can still be received. */
   close(): void {
     this.#closed = true;
     this.#wakeReceiver();

@@ -6,14 +6,14 @@ import { expect, it } from 'vitest';
 import { bundleModule } from '../../test/harness/bundled.ts';
 import { parseArmed } from './checkpoint.ts';
 
-it('reads a name, and at which passage to die', () => {
+it('parseArmed reads a name and the passage at which to die', () => {
   expect(parseArmed('triggers.fire')).toEqual({ name: 'triggers.fire', passage: 1 });
   expect(parseArmed('triggers.settle.noted:12')).toEqual({ name: 'triggers.settle.noted', passage: 12 });
   for (const bad of ['', 'triggers', 'triggers.', 'triggers.fire:', 'triggers.fire:0', 'triggers.fire:-1', 'a.b:1:1'])
     expect(parseArmed(bad), bad).toBeUndefined();
 });
 
-it('dies at that passage of that checkpoint, and nowhere else', async () => {
+it('a process dies at the armed passage of the armed checkpoint only', async () => {
   const file = await bundleModule('kernel/checkpoint.ts');
   const script = `
     import { arm, declareCheckpoints } from ${JSON.stringify(pathToFileURL(file).href)};

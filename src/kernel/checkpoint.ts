@@ -1,14 +1,14 @@
 /**
- * Checkpoints: named places between two steps at which a process may be made to die as if by kill -9, to prove that
- * nothing is lost or doubled whatever the moment. In production none is armed, and passing one costs a comparison.
+ * Checkpoints: named places between two steps at which a test can make a process die as if by kill -9, to prove that
+ * nothing is lost or doubled at any moment. In production none is armed, and passing one costs a comparison.
  *
- * Each room declares its own checkpoints and passes them through the function that it gets for that: passing a name that
- * the room has not declared does not compile. `app/checkpoints.ts` collects them by the role whose process passes them.
+ * Each room declares its checkpoints and passes them through the function that `declareCheckpoints` returns. Passing a name
+ * that the room has not declared does not compile. `app/checkpoints.ts` lists them by the role whose process passes them.
  */
 
 export interface Checkpoints<N extends string> {
   readonly names: readonly N[];
-  /** Passes a checkpoint: the process dies here if this one is armed. */
+  /** Passes a checkpoint: the process dies here if it is armed. */
   readonly checkpoint: (name: N) => void;
 }
 
@@ -18,11 +18,11 @@ export function declareCheckpoints<const N extends string>(...names: readonly N[
 
 export interface Armed {
   readonly name: string;
-  /** At which passage the process dies; 1 is the first. */
+  /** The passage at which the process dies; 1 is the first. */
   readonly passage: number;
 }
 
-/** Reads `name` or `name:passage`, of which every name has a dot; undefined when the text is neither. */
+/** Reads `name` or `name:passage`. A name has at least one dot. Returns undefined for any other text. */
 export function parseArmed(text: string): Armed | undefined {
   const [, name, passage = '1'] = /^([a-z]+(?:\.[a-z]+)+)(?::([1-9]\d{0,8}))?$/.exec(text) ?? [];
   return name === undefined ? undefined : { name, passage: Number(passage) };
@@ -31,7 +31,7 @@ export function parseArmed(text: string): Armed | undefined {
 let armed: Armed | undefined;
 let passages = 0;
 
-/** Called once, when the process is put together. */
+/** Called once, when the process starts. */
 export function arm(checkpointToDieAt: Armed): void {
   armed = checkpointToDieAt;
 }
@@ -39,6 +39,6 @@ export function arm(checkpointToDieAt: Armed): void {
 function pass(name: string): void {
   if (armed?.name !== name) return;
   passages += 1;
-  // not exit: no handler runs, nothing is flushed, sockets close when the kernel gets to it
+  // SIGKILL instead of exit: no handler runs, nothing is flushed, and the kernel closes the sockets
   if (passages === armed.passage) process.kill(process.pid, 'SIGKILL');
 }

@@ -1,4 +1,4 @@
-/** Items by a key, in the order they came. */
+/** Groups items by a key. Keys and items keep their order. */
 export function groupBy<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();
   for (const item of items) {

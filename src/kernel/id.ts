@@ -1,10 +1,10 @@
-/** Ids: UUID version 7, so that newer things sort after older ones and neighbouring rows share index pages. */
+/** Ids: UUID version 7, so that newer ids sort after older ones and neighbouring rows share index pages. */
 import { randomBytes } from 'node:crypto';
 
 let lastMs = 0;
 let counter = 0;
 
-/** A new id. Within one process ids made in the same millisecond still sort in the order they were made. */
+/** A new id. Ids that one process creates in the same millisecond still sort in the order of creation. */
 export function newId(nowMs: number = Date.now()): string {
   if (nowMs > lastMs) {
     lastMs = nowMs;
@@ -24,7 +24,7 @@ function format(hex: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** The id of nothing. */
+/** The id that no object has. */
 export const nilId = '00000000-0000-0000-0000-000000000000';
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;

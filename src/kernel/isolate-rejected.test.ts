@@ -23,19 +23,19 @@ function makeReceiver(bad: ReadonlySet<number>): {
 }
 
 describe('isolateRejected', () => {
-  it('A batch without a rejected item is written at once', async () => {
+  it('a batch without a rejected item is written at once', async () => {
     const receiver = makeReceiver(new Set());
     expect(await isolateRejected(numbersUpTo(50), receiver.write, { isRejection })).toEqual(new Map());
     expect([receiver.written, receiver.calls()]).toEqual([numbersUpTo(50), 1]);
   });
 
-  it('An empty batch is not written', async () => {
+  it('an empty batch is not written', async () => {
     const receiver = makeReceiver(new Set());
     expect(await isolateRejected([], receiver.write, { isRejection })).toEqual(new Map());
     expect(receiver.calls()).toBe(0);
   });
 
-  it('Every sound item is written once and in order, and every rejected item is returned with its error', async () => {
+  it('every valid item is written once and in order, and every rejected item is returned with its error', async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(200), fc.uniqueArray(fc.nat(200)), async (length, bad) => {
         const items = numbersUpTo(length);
@@ -47,26 +47,26 @@ describe('isolateRejected', () => {
     );
   });
 
-  it('One rejected item among 1,024 costs 21 writes', async () => {
+  it('one rejected item among 1,024 costs 21 writes', async () => {
     const receiver = makeReceiver(new Set([700]));
     await isolateRejected(numbersUpTo(1_024), receiver.write, { isRejection });
     expect(receiver.calls()).toBe(21);
   });
 
-  it('A batch with more rejected items than allowed fails soon with their error', async () => {
+  it('a batch with more rejected items than allowed fails soon with their error', async () => {
     const receiver = makeReceiver(new Set(numbersUpTo(2_500)));
     const all = isolateRejected(numbersUpTo(2_500), receiver.write, { isRejection, maxRejected: 16 });
     await expect(all).rejects.toBe(rejection);
     expect(receiver.calls()).toBeLessThan(60);
   });
 
-  it('A batch with as many rejected items as allowed is written', async () => {
+  it('a batch with as many rejected items as allowed is written', async () => {
     const receiver = makeReceiver(new Set([3, 9]));
     const rejected = await isolateRejected(numbersUpTo(50), receiver.write, { isRejection, maxRejected: 2 });
     expect([rejected.size, receiver.written.length]).toEqual([2, 48]);
   });
 
-  it('An error that the items did not cause is thrown at once', async () => {
+  it('an error that the items did not cause is thrown at once', async () => {
     const lost = new Error('Connection terminated');
     let calls = 0;
     const fail = async (): Promise<void> => {

@@ -1,14 +1,14 @@
 /**
- * Writes a batch of which the receiver may reject some items: a row that breaks a constraint, a row that somebody has
- * locked, a malformed report. The batch is written as a whole; if it is rejected, each half is written by itself, and so
- * on. In the end every sound item is written, and each rejected item is known with its error. One rejected item among n
- * costs about 2·log2(n) further writes.
+ * Writes a batch of which the receiver may reject some items: a row that violates a constraint, a row that another session
+ * has locked, a malformed report. The batch is written as a whole. If it is rejected, each half is written separately, and so
+ * on. In the end every valid item is written, and each rejected item is returned with its error. One rejected item among n
+ * costs about 2·log2(n) additional writes.
  *
  * `write` must be atomic: it writes all the items that it is given, or it throws and writes none.
  */
 
 export interface IsolateOptions {
-  /** Whether the items are to blame for an error. With any other error the whole call rejects at once. */
+  /** Whether the items caused an error. With any other error the whole call rejects at once. */
   readonly isRejection: (error: unknown) => boolean;
   /** With more rejected items than this the call rejects: the cause is not in the items. Default: no limit. */
   readonly maxRejected?: number;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { LogThrottle } from './log-throttle.ts';
 
-it('a problem is due when it begins, when it changes, and then once a minute', () => {
+it('a problem is logged when it begins, when it changes, and then once a minute', () => {
   let now = 0;
   const throttle = new LogThrottle({ clock: () => now });
   const at = (ms: number, subject: string, problem: unknown): boolean => {
@@ -16,7 +16,7 @@ it('a problem is due when it begins, when it changes, and then once a minute', (
   expect(at(62_000, 'beating', 'refused')).toBe(true);
 });
 
-it('a problem that was over is due at once when it comes back', () => {
+it('a problem that was over is logged at once when it returns', () => {
   const throttle = new LogThrottle({ clock: () => 0, everyMs: 5 });
   expect(throttle.clear('beating')).toBe(false);
   expect([throttle.isDue('beating', 'x'), throttle.isDue('beating', 'x')]).toEqual([true, false]);

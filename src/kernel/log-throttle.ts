@@ -1,25 +1,25 @@
 /**
- * The throttle for log lines about a problem that goes on: a problem is logged when it begins, when it changes, and then
- * once in a while. Each subject (what was being done, or to whom) has a throttle of its own.
+ * The throttle for log lines about a persistent problem. A problem is logged when it begins, when it changes, and then
+ * once a minute. Each subject (an activity, or its target) has a throttle of its own.
  */
 import { performance } from 'node:perf_hooks';
 import type { Log } from './log.ts';
 
 export interface LogThrottleOptions {
-  /** How often a problem that stays the same is logged; default: once a minute. */
+  /** The interval at which an unchanged problem is logged; default: 60 s. */
   readonly everyMs?: number;
   /** A clock that never runs backwards, in milliseconds. */
   readonly clock?: () => number;
 }
 
-const usualEveryMs = 60_000;
+const defaultEveryMs = 60_000;
 
 export class LogThrottle {
   readonly #logged = new Map<string, { readonly problem: string; readonly atMs: number }>();
   readonly #everyMs: number;
   readonly #clock: () => number;
 
-  constructor({ everyMs = usualEveryMs, clock = () => performance.now() }: LogThrottleOptions = {}) {
+  constructor({ everyMs = defaultEveryMs, clock = () => performance.now() }: LogThrottleOptions = {}) {
     this.#everyMs = everyMs;
     this.#clock = clock;
   }

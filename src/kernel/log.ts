@@ -1,6 +1,6 @@
 /**
- * Logging: pino behind one name. A constant sentence plus fields, written once, where the thing is handled. JSON lines
- * on standard error, so that standard output stays the command's answer; on a terminal the same in a form for people.
+ * Logging: pino behind one type. A log line is a constant phrase plus fields, written once, where the event is handled. Lines
+ * are JSON on standard error, because standard output is for the command's result. On a terminal they are formatted for people.
  */
 import { isatty } from 'node:tty';
 import { type DestinationStream, type Logger, pino } from 'pino';
@@ -23,13 +23,13 @@ export function makeLog(options: LogOptions): Log {
 
 export const silent: Log = pino({ level: 'silent' });
 
-/** 12:30:01 warn  host: a sentence (field=value …), and the stack of an error below it. */
+/** 12:30:01 warn  host: the phrase (field=value …), and the stack of an error below it. */
 function readable(destination: DestinationStream): DestinationStream {
   return {
     write(line) {
       const { level, time, role, pid: _, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>;
-      const shown = Object.entries(fields).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
-      const more = shown.length > 0 ? ` (${shown.join(' ')})` : '';
+      const texts = Object.entries(fields).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+      const more = texts.length > 0 ? ` (${texts.join(' ')})` : '';
       const label = pino.levels.labels[Number(level)] ?? '';
       const clock = String(time).slice(11, 19);
       destination.write(`${clock} ${label.padEnd(5)} ${String(role)}: ${String(msg)}${more}\n${stackOf(err)}`);

@@ -13,11 +13,11 @@ export class Semaphore {
     this.#free = permits;
   }
 
-  /** Undefined when the signal aborts first. */
+  /** Returns undefined if the signal aborts first. */
   async take(signal: AbortSignal): Promise<Permit | undefined> {
     if (signal.aborted) return undefined;
     if (this.#free > 0) this.#free--;
-    else if (!(await this.#stand(signal))) return undefined;
+    else if (!(await this.#standInLine(signal))) return undefined;
     let isReleased = false;
     return {
       release: () => {
@@ -30,7 +30,7 @@ export class Semaphore {
     };
   }
 
-  #stand(signal: AbortSignal): Promise<boolean> {
+  #standInLine(signal: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       const leave = (): void => settle(false);
       const admit = (): void => settle(true);

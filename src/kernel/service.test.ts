@@ -15,7 +15,7 @@ import {
   together,
 } from './service.ts';
 
-/** Every pause that is asked for, and whether they last for ever: then only an abort ends one. */
+/** All requested pauses. `forEver`: a pause lasts until it is aborted. */
 const pauses = vi.hoisted(() => ({ asked: [] as number[], forEver: false }));
 vi.mock('node:timers/promises', async (original) => {
   const { setTimeout: sleep } = await original<typeof timers>();
@@ -33,7 +33,7 @@ async function untilAborted(signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
-/** A service that writes down what is done to it. */
+/** A service that records the calls of its methods. */
 function noted(name: string, notes: string[], fault: { start?: boolean; stop?: boolean } = {}): Service {
   return {
     name,
@@ -49,8 +49,8 @@ function noted(name: string, notes: string[], fault: { start?: boolean; stop?: b
   };
 }
 
-describe('a loop', () => {
-  it('may be started twice and stopped twice, and runs once', async () => {
+describe('loop', () => {
+  it('a loop that is started twice and stopped twice runs once', async () => {
     let running = 0;
     let runs = 0;
     const run = async (signal: AbortSignal): Promise<void> => {
@@ -71,7 +71,7 @@ describe('a loop', () => {
     await service.stop();
   });
 
-  it('reports an error, but not one that stopping caused', async () => {
+  it('a loop reports an error, unless stopping caused it', async () => {
     const faults: unknown[] = [];
     const ending = loop(
       'ending',
@@ -86,7 +86,7 @@ describe('a loop', () => {
     expect(faults).toEqual([]);
   });
 
-  it('tries a pass again that throws at first, and works afterwards', async () => {
+  it('a loop repeats a failed pass and works afterwards', async () => {
     const faults: unknown[] = [];
     let passes = 0;
     let work = nothing;
@@ -106,7 +106,7 @@ describe('a loop', () => {
     expect(faults).toEqual([new Error('not yet'), new Error('not yet')]);
   });
 
-  it('whose pass throws for ever does not spin, and is logged once', async () => {
+  it('a loop whose pass always throws pauses between passes, and logs once', async () => {
     pauses.asked.length = 0;
     const logged: unknown[] = [];
     let passes = 0;
@@ -128,7 +128,7 @@ describe('a loop', () => {
     expect(logged).toEqual([{ err: new Error('for ever') }]);
   });
 
-  it('goes on though the handler of its errors throws', async () => {
+  it('a loop continues if its error handler throws', async () => {
     const warned = new Promise<Error>((resolve) => process.once('warning', resolve));
     let passes = 0;
     let work = nothing;
@@ -150,7 +150,7 @@ describe('a loop', () => {
     expect((await warned).message).toContain('unlucky');
   });
 
-  it('begins no further pass once it is quiet', async () => {
+  it('a quiet loop begins no further pass', async () => {
     let passes = 0;
     let begin = nothing;
     const begun = new Promise<void>((resolve) => (begin = resolve));
@@ -170,13 +170,13 @@ describe('a loop', () => {
     expect(passes).toBe(1);
   });
 
-  it('that was stopped without ever having been started is stopped', async () => {
+  it('a loop that was never started can be stopped', async () => {
     await loop('never', untilAborted, nothing).stop();
   });
 });
 
-describe('an interval', () => {
-  it('goes on after a pass that failed', async () => {
+describe('every', () => {
+  it('an interval continues after a failed pass', async () => {
     const faults: unknown[] = [];
     let passes = 0;
     const third = new Promise<void>((resolve) => {
@@ -194,7 +194,7 @@ describe('an interval', () => {
     expect(faults.length).toBeGreaterThanOrEqual(2);
   });
 
-  it('finishes the pass under way before it is stopped', async () => {
+  it('stopping an interval waits for the pass under way', async () => {
     let finished = false;
     const service = every(
       1,
@@ -211,8 +211,8 @@ describe('an interval', () => {
   });
 });
 
-describe('a loop that fails', () => {
-  it('backs off while its pass fails, and starts over small once one has succeeded', async () => {
+describe('loop with failing passes', () => {
+  it('pauses grow while passes fail, and are short again after a success', async () => {
     pauses.asked.length = 0;
     const startedMs = performance.now();
     let pass = 0;
@@ -234,12 +234,12 @@ describe('a loop that fails', () => {
     await service.stop();
   });
 
-  it('stops at once while it backs off', async () => {
+  it('a loop stops at once during a pause', async () => {
     pauses.forEver = true;
     try {
-      let tell = nothing;
-      const failed = new Promise<void>((resolve) => (tell = resolve));
-      const service = loop('failing', () => Promise.reject(new Error('always')), tell);
+      let markFailed = nothing;
+      const failed = new Promise<void>((resolve) => (markFailed = resolve));
+      const service = loop('failing', () => Promise.reject(new Error('always')), markFailed);
       await service.start();
       await failed;
       await service.stop();
@@ -249,8 +249,8 @@ describe('a loop that fails', () => {
   });
 });
 
-describe('several services', () => {
-  it('start in order and stop in reverse, once each, though asked twice', async () => {
+describe('all and together', () => {
+  it('services start in order and stop in reverse order, once each, even if called twice', async () => {
     const notes: string[] = [];
     const both = all('both', [noted('a', notes), noted('b', notes)]);
     await Promise.all([both.start(), both.start()]);
@@ -260,14 +260,14 @@ describe('several services', () => {
     expect(notes).toEqual(['start a', 'start b', 'quiet a', 'quiet b', 'stop b', 'stop a']);
   });
 
-  it('are stopped again when one of them refuses, whose name is told', async () => {
+  it('started services are stopped if one fails to start, and the error names it', async () => {
     const notes: string[] = [];
     const three = all('three', [noted('a', notes), noted('b', notes), noted('c', notes, { start: true })]);
     await expect(three.start()).rejects.toThrow('c did not start');
     expect(notes).toEqual(['start a', 'start b', 'quiet a', 'quiet b', 'stop b', 'stop a']);
   });
 
-  it('can be started again after one of them had refused', async () => {
+  it('services can be started again after one failed to start', async () => {
     const notes: string[] = [];
     const fault = { start: true };
     const two = all('two', [noted('a', notes), noted('b', notes, fault)]);
@@ -277,7 +277,7 @@ describe('several services', () => {
     expect(notes).toEqual(['start a', 'quiet a', 'stop a', 'start a', 'start b']);
   });
 
-  it('are all stopped, though one of them fails to', async () => {
+  it('all services are stopped even if one fails to stop', async () => {
     const notes: string[] = [];
     const three = all('three', [noted('a', notes), noted('b', notes, { stop: true }), noted('c', notes)]);
     await three.start();
@@ -285,7 +285,7 @@ describe('several services', () => {
     expect(notes.slice(3)).toEqual(['quiet a', 'quiet b', 'quiet c', 'stop c', 'stop b', 'stop a']);
   });
 
-  it('leave nothing running when they are stopped while they start', async () => {
+  it('a stop during the start leaves no service running', async () => {
     const notes: string[] = [];
     const slow: Service = {
       ...noted('slow', notes),
@@ -302,7 +302,7 @@ describe('several services', () => {
     expect(count('start')).toBe(count('stop'));
   });
 
-  /** Never stops; notes its deadline. */
+  /** A service that never stops and records its deadline. */
   const stuck = (name: string, deadlines: (number | undefined)[]): Service => ({
     name,
     start: async () => {},
@@ -312,7 +312,7 @@ describe('several services', () => {
     },
   });
 
-  it('are abandoned at the deadline and named by their path, and the others are stopped all the same', async () => {
+  it('services that miss the deadline are abandoned and named by their path, and the others are stopped', async () => {
     const notes: string[] = [];
     const deadlines: (number | undefined)[] = [];
     const inner = together('inner', [stuck('b', deadlines), stuck('c', deadlines)]);
@@ -323,12 +323,12 @@ describe('several services', () => {
       sentences: ['inner/b did not stop in time and is abandoned', 'inner/c did not stop in time and is abandoned'],
     });
     expect(notes.at(-1)).toBe('stop a');
-    // each gives up sooner than the service around it
+    // each inner deadline is earlier than the outer one
     expect(deadlines).toHaveLength(2);
     for (const own of deadlines) expect(own).toBeLessThan(deadlineMs - 30);
   });
 
-  it('end sooner where time is to be left for others', async () => {
+  it('endingEarlier moves the deadline, to leave time for other services', async () => {
     const deadlines: (number | undefined)[] = [];
     const service: Service = {
       name: 'quick',
@@ -340,7 +340,7 @@ describe('several services', () => {
     expect(deadlines).toEqual([4_000, Number.POSITIVE_INFINITY]);
   });
 
-  it('that need not wait for each other stop at the same time', async () => {
+  it('services of together stop at the same time', async () => {
     let stopping = 0;
     let both = nothing;
     const met = new Promise<void>((resolve) => (both = resolve));
@@ -358,7 +358,7 @@ describe('several services', () => {
     expect(stopping).toBe(2);
   });
 
-  it('of an older build, without quiet and ignoring the deadline, work as parts', async () => {
+  it('a service of an older build, without quiet and deadline, works as a part', async () => {
     const notes: string[] = [];
     const older = { name: 'old', start: async () => {}, stop: async () => void notes.push('stopped') };
     const service = all('new', [older]);

@@ -1,28 +1,28 @@
 /**
- * Life cycle: everything that runs in the background is a `Service`, made of a loop, an interval or other services.
+ * Life cycle: all background work is a `Service`, built from a loop, an interval or other services.
  *
- * 1. A service ends in two phases. `quiet` of everything comes first: no new work is taken on. `stop` then ends what is under
- *    way, by a deadline that is handed down, so that the parts together never take longer than the whole may.
- * 2. A service that has not stopped by the deadline is abandoned, and named in the error of whoever stopped it (`NotStopped`).
- * 3. A loop never ends by itself: a pass that fails is reported, and tried again after a growing pause.
+ * 1. A service ends in two phases. First `quiet` is called on all services: they accept no new work. Then `stop` ends the work
+ *    under way, by a deadline that is passed down, so that the parts together never take longer than the whole may.
+ * 2. A service that has not stopped by the deadline is abandoned, and named in the error of the caller's `stop` (`NotStopped`).
+ * 3. A loop never ends by itself: a failed pass is reported, and repeated after a growing pause.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeSerial } from './serial.ts';
 
 export interface Service {
   readonly name: string;
-  /** Returns once it is running. May be called twice. */
+  /** Returns once the service is running. May be called twice. */
   readonly start: () => Promise<void>;
-  /** Takes on no new work from now on; work under way goes on. Returns at once, and is followed by `stop`. */
+  /** Accepts no new work from now on; work under way continues. Returns at once, and is followed by `stop`. */
   readonly quiet?: () => void;
   /**
-   * Returns once nothing of it is left. May be called twice. `deadlineMs` is a time of `performance.now()`: a service
-   * gives up by then whatever could take longer. Without it, a service takes the time that it needs.
+   * Returns once all its work has ended. May be called twice. `deadlineMs` is a time of `performance.now()`, by which the
+   * service abandons work that takes longer. Without it, the service takes as long as it needs.
    */
   readonly stop: (deadlineMs?: number) => Promise<void>;
 }
 
-/** A service that can be made quiet. */
+/** A service that has a `quiet`. */
 type Quietable = Required<Service>;
 
 const noDeadline = Number.POSITIVE_INFINITY;
@@ -36,7 +36,7 @@ export function leftUntil(deadlineMs: number): number {
   return Math.max(0, deadlineMs - performance.now());
 }
 
-/** How long to pause after a pass that failed; `failures` counts those before it since the last success. */
+/** The pause after a failed pass. `failures` counts the earlier failures since the last success. */
 type PauseMs = (failures: number) => number;
 
 /** 50 ms, then twice as long each time, up to `maxMs`. */
@@ -45,8 +45,8 @@ export function growingTo(maxMs: number): PauseMs {
 }
 
 /**
- * A service that repeats a pass for ever. A pass waits by itself for something to do, and ends soon after its signal aborts.
- * Every error of a pass goes to `onError`, which logs it with a throttle. Quiet, the loop begins no further pass.
+ * A service that repeats a pass for ever. The pass itself waits for work, and ends soon after its signal aborts. Every error
+ * of a pass goes to `onError`, which logs it with a throttle. A quiet loop begins no further pass.
  */
 export function loop(
   name: string,
@@ -82,7 +82,7 @@ export function loop(
   };
 }
 
-/** `onFailure` handles the error, and says how long to pause. */
+/** `onFailure` handles the error, and returns the pause. */
 async function repeat(
   signal: AbortSignal,
   pass: (signal: AbortSignal) => Promise<void>,
@@ -99,8 +99,8 @@ async function repeat(
 }
 
 /**
- * A service that does one thing at an interval, also after a pass that failed. It goes on until its own `stop`, because other
- * services may need it until they have stopped. The pass under way finishes before `stop` returns.
+ * A service that calls `pass` at an interval, also after a failed pass. It has no `quiet`, because other services may need it
+ * until they have stopped. The pass under way finishes before `stop` returns.
  */
 export function every(
   intervalMs: number,
@@ -123,16 +123,16 @@ export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
 
 const maxTimerMs = 2 ** 31 - 1;
 
-/** The result of the work, or undefined when there is none in time; the work is abandoned then, not interrupted. */
+/** The result of the work, or undefined if it takes longer. The work is then abandoned, not interrupted. */
 export function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
-  // on a hot path: 3 µs, where an AbortController and a promise of a timer took 100
+  // on a hot path: 3 µs, while an AbortController and a promise of a timer took 100 µs
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, Math.min(ms, maxTimerMs), undefined);
     work.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }
 
-/** Services that did not stop: one sentence each, which begins with the service's path, such as `up/api/listener`. */
+/** Services that did not stop: one sentence each, beginning with the path of the service, such as `up/api/listener`. */
 class NotStopped extends Error {
   readonly sentences: readonly string[];
 
@@ -143,9 +143,9 @@ class NotStopped extends Error {
 }
 
 /**
- * Several services as one, of which each may need those before it: they start in order, and stop in reverse order once all
- * are quiet. If one fails to start, those already started are stopped again. If one fails to stop, or not by the deadline,
- * the others are stopped all the same. Starts and stops follow each other; a stop during the start lets no further one start.
+ * Combines services of which each may need those before it. They start in order, and stop in reverse order once all are
+ * quiet. If one fails to start, the started ones are stopped again. If one fails to stop by the deadline, the others are
+ * stopped all the same. Calls of `start` and `stop` run one after the other; a `stop` during `start` starts no further service.
  */
 export function all(name: string, services: readonly Service[]): Quietable {
   return compose(name, services, async (started, deadlineMs) => {
@@ -155,7 +155,7 @@ export function all(name: string, services: readonly Service[]): Quietable {
   });
 }
 
-/** The same for services that do not need each other to stop: they stop at the same time. */
+/** As `all`, for services that do not need each other: they stop at the same time. */
 export function together(name: string, services: readonly Service[]): Quietable {
   return compose(name, services, async (started, deadlineMs) => {
     const faults = await Promise.all(started.map((service) => stopOne(service, deadlineMs)));
@@ -163,7 +163,7 @@ export function together(name: string, services: readonly Service[]): Quietable 
   });
 }
 
-/** The same service, which ends sooner: time is left for those that stop after it. */
+/** The same service with an earlier deadline, to leave time for services that stop after it. */
 export function endingEarlier(byMs: number, service: Service): Service {
   return {
     name: service.name,
@@ -173,12 +173,12 @@ export function endingEarlier(byMs: number, service: Service): Service {
   };
 }
 
-/** Stops each, and returns a sentence about each that did not stop. */
+/** Stops all, and returns a sentence about each that did not stop. */
 type StopAll = (started: readonly Service[], deadlineMs: number) => Promise<string[]>;
 
-/** Kept of a deadline by whoever stops others, to name those that are late. */
+/** The part of a deadline that a composed service keeps for itself, to report its late parts. */
 const namingMs = 20;
-/** For those that were started before one that failed to start. */
+/** The time to stop the started services after another one failed to start. */
 const undoMs = 10_000;
 
 function compose(name: string, services: readonly Service[], stopAll: StopAll): Quietable {

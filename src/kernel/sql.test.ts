@@ -21,21 +21,21 @@ const kill = async (tx: Db): Promise<void> => {
   await db.exec(sql`select pg_terminate_backend(${pid}, 5000)`);
 };
 
-describe('a statement', () => {
-  it('binds every value and numbers those of nested fragments in order', () => {
+describe('sql', () => {
+  it('a statement binds every value, and numbers those of nested fragments in order', () => {
     const inner = sql`b = ${2} or c = ${3}`;
     const { text, values } = sql`select * from x where a = ${1} and (${inner}) and d = ${4}${empty}`.compile();
     expect(text).toBe('select * from x where a = $1 and (b = $2 or c = $3) and d = $4');
     expect(values).toEqual([1, 2, 3, 4]);
   });
 
-  it('never lets a value become text of its own', async () => {
+  it('a value never becomes part of the text of a statement', async () => {
     const nasty = `'; drop table note; --`;
     expect(await db.one<{ x: string }>(sql`select ${nasty}::text as x`)).toEqual({ x: nasty });
     expect(await notes()).toEqual([]);
   });
 
-  it('joins conditions by and, and is true without any', () => {
+  it('allOf joins conditions by and; without conditions it is true', () => {
     expect(sql`where ${allOf([])}`.compile().text).toBe('where true');
     expect(sql`where ${allOf([sql`a = ${1}`, sql`b`, sql`c = ${2}`])}`.compile()).toMatchObject({
       text: 'where a = $1 and b and c = $2',
@@ -43,7 +43,7 @@ describe('a statement', () => {
     });
   });
 
-  it('has one name per text, so that a call site is prepared once per connection', async () => {
+  it('a statement has one name per text, so that it is prepared once per connection', async () => {
     const one = (id: number) => sql`select ${id}::integer as id`;
     expect(one(1).compile().name).toBe(one(2).compile().name);
     expect(one(1).compile().name).not.toBe(sql`select ${1}::bigint as id`.compile().name);
@@ -54,14 +54,14 @@ describe('a statement', () => {
     expect(prepared).toHaveLength(1);
   });
 
-  it('that must answer a row and does not is an error', async () => {
-    await expect(db.one(sql`select 1 where false`)).rejects.toThrow('answered none');
+  it('one() rejects if there is no row, and maybeOne() returns undefined', async () => {
+    await expect(db.one(sql`select 1 where false`)).rejects.toThrow('returned none');
     expect(await db.maybeOne(sql`select 1 where false`)).toBeUndefined();
   });
 });
 
-describe('a transaction', () => {
-  it('commits all or nothing', async () => {
+describe('transactions', () => {
+  it('a transaction commits everything or nothing', async () => {
     await db.transaction((tx) => insert(tx, 1));
     const fails = db.transaction(async (tx) => {
       await insert(tx, 2);
@@ -71,7 +71,7 @@ describe('a transaction', () => {
     expect(await notes()).toEqual([1]);
   });
 
-  it('inside another is a savepoint: a failure that is caught leaves the outer one usable', async () => {
+  it('a nested transaction is a savepoint: a caught failure leaves the outer one usable', async () => {
     await db.transaction(async (tx) => {
       await insert(tx, 1);
       await tx.transaction((inner) => insert(inner, 1)).catch(() => {});
@@ -80,7 +80,7 @@ describe('a transaction', () => {
     expect(await notes()).toEqual([1, 2]);
   });
 
-  it('undoes exactly what it did, though one within it was undone before', async () => {
+  it('a rollback undoes exactly one transaction, even after a rollback within it', async () => {
     await db.transaction(async (tx) => {
       const middle = tx.transaction(async (inner) => {
         await insert(inner, 1);
@@ -93,7 +93,7 @@ describe('a transaction', () => {
     expect(await notes()).toEqual([2]);
   });
 
-  it('is undone with the outer one, though it succeeded', async () => {
+  it('a nested transaction is rolled back with the outer one', async () => {
     const outer = db.transaction(async (tx) => {
       await tx.transaction((inner) => insert(inner, 1));
       throw new Error('no');
@@ -102,7 +102,7 @@ describe('a transaction', () => {
     expect(await notes()).toEqual([]);
   });
 
-  it('in which a failed statement was swallowed does not pretend to have committed', async () => {
+  it('a transaction rejects if the error of a failed statement was swallowed', async () => {
     const swallowing = db.transaction(async (tx) => {
       await insert(tx, 1);
       await insert(tx, 1).catch(() => {});
@@ -112,8 +112,8 @@ describe('a transaction', () => {
   });
 });
 
-describe('a backend that is killed', () => {
-  it('in the middle of a transaction makes it reject, ends no process, and the pool works again', async () => {
+describe('killed backends', () => {
+  it('a backend killed during a transaction makes it reject, and the pool works afterwards', async () => {
     for (let round = 0; round < database.pool.options.max + 1; round++) {
       const failure: unknown = await db
         .transaction(async (tx) => {
@@ -129,7 +129,7 @@ describe('a backend that is killed', () => {
     expect(await notes()).toEqual([7]);
   });
 
-  it('between two statements, while nothing is under way, is noticed by the next', async () => {
+  it('a backend killed between two statements is noticed by the next one', async () => {
     const waiting = db.transaction(async (tx) => {
       await kill(tx);
       // the event of the lost connection arrives while no query could carry it
@@ -139,7 +139,7 @@ describe('a backend that is killed', () => {
     await expect(waiting).rejects.toSatisfy(isConnectionLoss);
   });
 
-  it('in a nested transaction tells the same reason outside', async () => {
+  it('a backend killed in a nested transaction gives the outer one the same error', async () => {
     const nested = db.transaction((tx) =>
       tx.transaction(async (inner) => {
         await kill(inner);
@@ -149,7 +149,7 @@ describe('a backend that is killed', () => {
     await expect(nested).rejects.toSatisfy(isConnectionLoss);
   });
 
-  it('on a connection of one’s own tells its reason, too', async () => {
+  it('a backend killed under onClient gives the error of the lost connection', async () => {
     const client = await database.pool.connect();
     client.on('error', () => {});
     const failing = onClient(client).transaction(async (tx) => {
@@ -160,7 +160,7 @@ describe('a backend that is killed', () => {
     client.release(true);
   });
 
-  it('while idle in the pool is replaced', async () => {
+  it('a backend killed while idle in the pool is replaced', async () => {
     await Promise.all([1, 2, 3].map((id) => insert(db, id)));
     await db.exec(sql`
       select pg_terminate_backend(pid, 5000) from pg_stat_activity

@@ -1,9 +1,9 @@
 /**
- * SQL is written as SQL: a template tag that binds every value, and `Db`, what a query needs.
+ * SQL is written as SQL: a template tag that binds every value, and `Db`, the interface that query functions use.
  *
- * Promises: nothing is ever concatenated into a statement but literals we wrote; a statement's text is constant per
- * call site, so it is prepared once per connection under a name of its own; a transaction whose backend dies rejects
- * and gives its connection up, it never ends the process.
+ * 1. Only literals of our own code become text of a statement.
+ * 2. A statement's text is constant per call site, so it is prepared once per connection, under a name of its own.
+ * 3. If the backend of a transaction dies, the transaction rejects and drops its connection. It never ends the process.
  */
 import { createHash } from 'node:crypto';
 import type { ClientBase, Pool, PoolClient, QueryResultRow } from 'pg';
@@ -34,7 +34,7 @@ export function sql(strings: TemplateStringsArray, ...values: readonly unknown[]
 
 export const empty: Sql = sql``;
 
-/** `and`-joins conditions; no condition is true. */
+/** Joins conditions with `and`. Without conditions: `true`. */
 export function allOf(conditions: readonly Sql[]): Sql {
   return conditions.length === 0 ? sql`true` : joined(conditions, ' and ');
 }
@@ -64,7 +64,7 @@ function statementName(text: string): string {
   return name;
 }
 
-/** What a query function takes first: a pool and an open transaction both satisfy it. */
+/** The first parameter of query functions. A pool and an open transaction both implement it. */
 export interface Db {
   rows<R extends QueryResultRow>(query: Sql): Promise<R[]>;
   one<R extends QueryResultRow>(query: Sql): Promise<R>;
@@ -74,34 +74,34 @@ export interface Db {
 }
 
 /**
- * Where two met in opposite order and one had to give way, that one is tried again, whole: a statement by itself and a
- * transaction alike have left nothing behind. So `work` may run more than once, and touches nothing but its transaction.
+ * Retries after deadlocks and serialization failures. A failed statement or transaction has changed nothing, so it is repeated
+ * as a whole. Therefore `work` may run more than once, and must have no effects outside its transaction.
  */
 export function onPool(pool: Pool): Db {
   const once = queries(pool);
   return {
-    rows: (query) => untangled(() => once.rows(query)),
-    one: (query) => untangled(() => once.one(query)),
-    maybeOne: (query) => untangled(() => once.maybeOne(query)),
-    exec: (query) => untangled(() => once.exec(query)),
-    transaction: (work) => untangled(() => transaction(pool, work)),
+    rows: (query) => retryConflicts(() => once.rows(query)),
+    one: (query) => retryConflicts(() => once.one(query)),
+    maybeOne: (query) => retryConflicts(() => once.maybeOne(query)),
+    exec: (query) => retryConflicts(() => once.exec(query)),
+    transaction: (work) => retryConflicts(() => transaction(pool, work)),
   };
 }
 
-const mostTries = 8;
+const maxTries = 8;
 
-async function untangled<T>(work: () => Promise<T>): Promise<T> {
+async function retryConflicts<T>(work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await work();
     } catch (error) {
-      if (tries === mostTries || !isSerialization(error)) throw error;
+      if (tries === maxTries || !isSerialization(error)) throw error;
       await pause(delayMs({ firstMs: 2, capMs: 100, jitter: 1 }, tries));
     }
   }
 }
 
-/** A `Db` on one connection that the caller owns, and gives up when a transaction's failure says that it is lost. */
+/** A `Db` on one connection that the caller owns. The caller drops it if the failure of a transaction means that it is lost. */
 export function onClient(client: ClientBase): Db {
   return {
     ...queries(client),
@@ -120,7 +120,7 @@ function queries(target: Pool | ClientBase): Omit<Db, 'transaction'> {
     maybeOne: async <R extends QueryResultRow>(query: Sql) => (await rows<R>(query))[0],
     one: async <R extends QueryResultRow>(query: Sql) => {
       const row = (await rows<R>(query))[0];
-      if (row === undefined) throw new Error('a statement that always answers a row answered none');
+      if (row === undefined) throw new Error('a statement that always returns a row returned none');
       return row;
     },
     exec: async (query) => (await target.query(query.compile())).rowCount ?? 0,
@@ -129,7 +129,7 @@ function queries(target: Pool | ClientBase): Omit<Db, 'transaction'> {
 
 async function transaction<T>(pool: Pool, work: (tx: Db) => Promise<T>): Promise<T> {
   const client: PoolClient = await pool.connect();
-  // pg reports a connection lost between two queries only as an event; unheard, it would end the process.
+  // pg reports a connection lost between two queries only as an event; without a listener, it would end the process
   const onLost = (): void => {};
   client.on('error', onLost);
   let broken: Error | undefined;
@@ -144,7 +144,7 @@ async function transaction<T>(pool: Pool, work: (tx: Db) => Promise<T>): Promise
   }
 }
 
-/** The connection is not to be used again: what made the work fail is the cause. */
+/** The connection must not be used again. `cause` is the error of the work. */
 class RollbackFailed extends Error {}
 
 interface Brackets {
@@ -154,7 +154,7 @@ interface Brackets {
 }
 
 const outermost: Brackets = { open: 'begin', close: 'commit', undo: 'rollback' };
-/** Undone savepoints are released as well: left behind, one would stand between the next one out and its own undoing. */
+/** Savepoints are released after a rollback as well. Otherwise the next outer rollback would return to the inner savepoint. */
 const inner: Brackets = {
   open: 'savepoint inner_work',
   close: 'release savepoint inner_work',
@@ -170,7 +170,7 @@ async function bracket<T>(
     await client.query(open);
     const result = await work(nested(client));
     const { command } = await client.query(close);
-    // how PostgreSQL answers a commit after a statement that failed
+    // PostgreSQL answers ROLLBACK to a commit after a failed statement
     if (command === 'ROLLBACK') throw new Error('the transaction was rolled back: one of its statements had failed');
     return result;
   } catch (error) {
@@ -184,7 +184,7 @@ async function bracket<T>(
   }
 }
 
-/** Inside a transaction another one is a savepoint: an inner failure that is caught leaves the outer one usable. */
+/** A transaction inside another one is a savepoint: a caught failure of the inner one leaves the outer one usable. */
 function nested(client: ClientBase): Db {
   return { ...queries(client), transaction: (work) => bracket(client, inner, work) };
 }

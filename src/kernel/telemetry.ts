@@ -1,10 +1,10 @@
 /**
  * Telemetry: domain code emits typed events; logs, metrics and pages listen. Emitting never throws and never waits, so that
- * a listener cannot hurt the work.
+ * a listener cannot disturb the work.
  *
- * Each room declares the events that it emits (`declareEvent`). On the way an event is a name and plain data, because
+ * Each room declares the events that it emits (`declareEvent`). An event is passed on as a name and plain data, because
  * `Telemetry` crosses the engine contract: an engine of another version may emit events that this build does not know, or
- * that have other fields. Nobody listens for the former, and listeners do not get the latter.
+ * that have other fields. The former have no listeners, and the latter are not passed to listeners.
  */
 
 export interface Telemetry {

@@ -6,7 +6,7 @@ import type { EngineContext } from '../contract/context.ts';
 import type { Accept, Offer } from '../contract/engine.ts';
 import type { ClaimedRun } from '../contract/wire.ts';
 import { onPool, sql } from '../kernel/sql.ts';
-import { claimedRun, giveBack, type HandedOut, listHandedOut } from './hand-out.ts';
+import { claimedRun, returnExcess, type HandedOut, listHandedOut } from './hand-out.ts';
 
 /** The result may contain runs of paused jobs. They are parked when a worker accepts or claims them. */
 export function listOffers(
@@ -24,7 +24,7 @@ export function listOffers(
      limit ${most}`);
 }
 
-/** One list per wish, in the order of the wishes. */
+/** Returns one list per wish, in the order of the wishes. */
 export async function acceptRuns(
   ctx: EngineContext,
   engine: string,
@@ -47,12 +47,12 @@ export async function acceptRuns(
     0,
   );
   const fitting = found.filter((row) => row.fits);
-  if (fitting.length < found.length) await giveBack(db, found, ctx);
+  if (fitting.length < found.length) await returnExcess(db, found, ctx);
   ctx.telemetry.emit('claimed', { runs: fitting.length, polls: wishes.length });
   return deal(fitting, wishes).map((rows) => rows.map((row) => claimedRun(row, { ctx, engine, executes: true })));
 }
 
-/** Each run goes to the first wish for it: as the database decided. */
+/** Each run goes to the first wish for it, as the database decided. */
 function deal(rows: readonly HandedOut[], wishes: readonly Accept[]): HandedOut[][] {
   const left = new Map(rows.map((row) => [keyOf(row.id, row.lease - 1), row]));
   return wishes.map(({ runs }) =>

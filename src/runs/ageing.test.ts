@@ -1,4 +1,4 @@
-/** A run's rank is its queue time less the head start of its priority: who waits longest comes first in the end. */
+/** A run's rank is its queue time minus the head start of its priority: the run that has waited longest comes first in the end. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { claim, finish, fire, makePipeline, type Pipeline, type TestJob } from '../../test/harness/pipeline.ts';
 import { newId } from '../kernel/id.ts';
@@ -19,7 +19,10 @@ const makeJob = (task: object = {}): Promise<TestJob> =>
     tasks: [{ name: 'a', depends: ['trigger/t'], ...task }],
   });
 
-/** Every minute as many runs come as can be served, behind a queue of ten; answers when the one of `late` got its turn. */
+/**
+ * Each minute as many runs arrive as can be served, behind a queue of ten. Returns the minutes until the run of `late` is
+ * served.
+ */
 async function minutesUntil(
   late: TestJob,
   stream: TestJob,
@@ -43,20 +46,20 @@ async function minutesUntil(
   return undefined;
 }
 
-describe('a backfill behind a stream of runs that never ends', () => {
-  it('comes after an hour where the others are normal', async () => {
+describe('backfills behind an endless stream of runs', () => {
+  it('a backfill is served after an hour if the others are normal', async () => {
     const waited = await minutesUntil(await makeJob(), await makeJob(), { priority: 'normal', give: 100 });
     expect(waited).toBeGreaterThanOrEqual(60);
     expect(waited).toBeLessThanOrEqual(72);
   });
 
-  it('comes after four hours where they are high', async () => {
+  it('a backfill is served after four hours if the others are high', async () => {
     const waited = await minutesUntil(await makeJob(), await makeJob(), { priority: 'high', give: 300 });
     expect(waited).toBeGreaterThanOrEqual(240);
     expect(waited).toBeLessThanOrEqual(252);
   });
 
-  it('comes just so where it waits for a place in a pool', async () => {
+  it('a backfill that waits for a place in a pool is served after the same time', async () => {
     const pool = `pool ${newId()}`;
     const [late, stream] = [await makeJob({ pool }), await makeJob({ pool })];
     await line.db.exec(sql`update gate set capacity = 1 where name = ${pool}`);

@@ -1,4 +1,4 @@
-/** A claim's answer is bounded by the bytes of the params in it, and what does not fit is not lost. */
+/** A claim's answer is limited by the bytes of its params, and runs that do not fit are not lost. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeContext, type TestContext } from '../../test/harness/engine-context.ts';
 import { activate, makePipeline, type Pipeline, type TestJob } from '../../test/harness/pipeline.ts';
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => line.close());
 
-/** Queues as many runs, each with params of that many bytes. */
+/** Queues `count` runs, each with params of `bytes` bytes. */
 async function queue(job: TestJob, count: number, bytes: number): Promise<void> {
   const instants = Array.from({ length: count }, (_, i) => new Date(Date.UTC(2026, 0, 1, 0, 0, i)).toISOString());
   await line.db.exec(sql`
@@ -44,7 +44,7 @@ async function claimAll(job: TestJob): Promise<ClaimedRun[][]> {
 
 const bytesOf = (runs: readonly ClaimedRun[]): number => JSON.stringify(runs).length;
 
-it('runs with large params leave a few at a time, each once, and count as lost never', async () => {
+it('runs with large params are handed out a few at a time, each once, and never count as lost', async () => {
   const job = await line.job();
   await queue(job, 60, 250_000);
   const before = offers;
@@ -53,18 +53,18 @@ it('runs with large params leave a few at a time, each once, and count as lost n
   expect(new Set(answers.flat().map(({ run }) => run)).size).toBe(60);
   for (const runs of answers) expect(bytesOf(runs)).toBeLessThan(1_500_000);
   expect(answers.flat().every(({ params }) => String(params['x']).length === 250_000)).toBe(true);
-  // nobody else says that more is ready
+  // no other hint announces the remaining runs
   expect(offers - before).toBeGreaterThanOrEqual(3);
   expect(await line.db.one(sql`select max(losses) as losses from live`)).toEqual({ losses: 0 });
 });
 
-it('runs whose params are larger than an answer may be leave one by one', async () => {
+it('runs whose params exceed the limit of an answer are handed out one by one', async () => {
   const job = await line.job();
   await queue(job, 3, 5_000_000);
   expect((await claimAll(job)).map((runs) => runs.length)).toEqual([1, 1, 1]);
 });
 
-it('runs without params leave together, also after some that were large', async () => {
+it('runs without params are handed out together, even after large ones', async () => {
   const job = await line.job();
   await queue(job, 20, 1_000_000);
   await claimAll(job);

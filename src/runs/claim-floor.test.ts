@@ -1,4 +1,4 @@
-/** Claims while a long transaction elsewhere keeps dead rows in the queue's table: bounded work, and nothing is missed. */
+/** Claims while a long transaction keeps dead rows in the table of the queue: the work is limited, and no run is missed. */
 import { afterEach, beforeEach, it } from 'vitest';
 import { makeContext } from '../../test/harness/engine-context.ts';
 import { activate, makePipeline, type Pipeline, type TestJob } from '../../test/harness/pipeline.ts';
@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => line.close());
 
-it('finds what is of a lower rank than what was claimed last, within a second or so', async () => {
+it('a claim finds runs of a lower rank than the last claimed one within about a second', async () => {
   const job = await line.job();
   const ctx = makeContext(line);
   const worker = newId();
@@ -44,7 +44,7 @@ it('finds what is of a lower rank than what was claimed last, within a second or
       await finish(runs);
       return runs.length > 0 || undefined;
     });
-    // from here on claims begin where that one was; a run of high priority stands far before it
+    // from here on claims begin at that run's rank; a run of high priority has a much lower one
     await activate(line, job.task('only'), '2026-01-02T00:00:00Z', 'high');
     await until('it is found', async () => (await claim()).length > 0 || undefined);
     await foreign.query('rollback');

@@ -1,17 +1,17 @@
 /**
- * Where a claim begins to look when dead rows crowd the queue's table. They are swept each second, but not while a long
- * transaction elsewhere (a dump, a forgotten session) may still want to see them; then each claim would walk over all of
- * them, and more with every run. So claims begin where they were a moment ago, and only one each second begins at the
- * very first: it finds what came in before that place (returned runs, a higher priority).
+ * The rank at which a claim begins while the table of the queue has many dead rows. Dead rows are swept each second, except while
+ * a long transaction elsewhere (a dump, a forgotten session) may still see them. Then each claim would scan all of them, and more
+ * with every run. So claims begin at the rank of a moment ago, and only one claim per second begins at the first run: it finds
+ * runs that were queued before that rank (returned runs, a higher priority).
  */
 import { type Db, sql } from '../kernel/sql.ts';
 
-/** So many dead rows are more than an ordinary second leaves behind. */
-const crowd = 50_000;
-const lookEveryMs = 1_000;
-/** A claim that took no longer has not walked over them. */
+/** More dead rows than a normal second leaves behind. */
+const manyDeadRows = 50_000;
+const fullClaimEveryMs = 1_000;
+/** A claim that took no longer has not scanned many dead rows. */
 const quickMs = 20;
-/** What commits later than its neighbours does so within this time. */
+/** Transactions that commit later than their neighbours do so within this time. */
 const settledMs = 150;
 
 export class ClaimFloor {
@@ -21,14 +21,14 @@ export class ClaimFloor {
   /** The lowest rank of each recent claim, oldest first. */
   #claims: { readonly atMs: number; readonly rank: Date }[] = [];
 
-  /** Whether a claim that begins at the very first run would walk over many dead rows. */
+  /** Whether a claim that begins at the first run would scan many dead rows. */
   get isCrowded(): boolean {
     return this.#crowded;
   }
 
-  /** The rank to begin at; null: the very first. */
+  /** The rank to begin at; null: the first run. */
   current(nowMs: number): Date | null {
-    if (nowMs - this.#lookedMs >= lookEveryMs) {
+    if (nowMs - this.#lookedMs >= fullClaimEveryMs) {
       this.#lookedMs = nowMs;
       this.#isLookDue = true;
       return null;
@@ -39,7 +39,7 @@ export class ClaimFloor {
     return settled.at(-1)?.rank ?? null;
   }
 
-  /** A claim has been answered. Nobody waits for the look, for which its connection does: the next claims heed it. */
+  /** Call it after a claim. It does not wait for the count of dead rows, which the next claims use. */
   note(db: Db, { atMs, tookMs }: { atMs: number; tookMs: number }, lowest: Date | undefined): void {
     if (this.#crowded && lowest !== undefined) this.#claims.push({ atMs, rank: lowest });
     if (this.#isLookDue && (this.#crowded || tookMs > quickMs)) void this.#look(db).catch(() => {});
@@ -47,12 +47,12 @@ export class ClaimFloor {
   }
 
   async #look(db: Db): Promise<void> {
-    this.#crowded = (await deadRows(db)) > crowd;
+    this.#crowded = (await deadRows(db)) > manyDeadRows;
     if (!this.#crowded) this.#claims = [];
   }
 }
 
-/** How many dead rows PostgreSQL believes the queue's table to have. */
+/** PostgreSQL's estimate of the dead rows in the table of the queue. */
 export async function deadRows(db: Db): Promise<number> {
   const { dead } = await db.one<{ dead: number }>(sql`
     select coalesce(pg_stat_get_dead_tuples('live'::regclass), 0)::float8 as dead`);

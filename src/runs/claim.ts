@@ -1,4 +1,4 @@
-/** Handing runs out (I4): many workers' polls become one claim per set of lanes; heartbeats renew what they hold. */
+/** Hands runs out (I4): the polls of many workers become one claim per set of lanes. Heartbeats renew the leases. */
 import type { Pool } from 'pg';
 import type { EngineContext } from '../contract/context.ts';
 import { type Heartbeat, largestClaim, type Poll, maxClaimBytes } from '../contract/engine.ts';
@@ -6,25 +6,25 @@ import { leaseTimes } from '../contract/lease-times.ts';
 import type { ClaimedRun, DefinitionKey, HeldRun } from '../contract/wire.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { ClaimFloor } from './claim-floor.ts';
-import { claimedRun, giveBack, type HandedOut, listHandedOut } from './hand-out.ts';
+import { claimedRun, returnExcess, type HandedOut, listHandedOut } from './hand-out.ts';
 import { currentPolls, dealPlaces, dealRows, executesAny, groupByLanes } from './polls.ts';
 import { claimed } from './telemetry.ts';
 
-/** Most claims find nothing or little. That many places are offered first, and all of them where that is not enough. */
+/** Most claims find few runs. They begin with this many places, and use all of them if that is not enough. */
 const smallClaim = 32;
 
-/** What is remembered of claims for a set of lanes. */
+/** Data about the claims for a set of lanes. */
 interface Memory {
   readonly floor: ClaimFloor;
-  /** The last claim found more than a few. */
+  /** The last claim found more than a few runs. */
   busy: boolean;
-  /** Runs asked for in one statement. Less than `largestClaim` while their params are large. */
-  most: number;
+  /** Runs requested in one statement. Less than `largestClaim` while their params are large. */
+  max: number;
 }
 
-const mostMemories = 1_000;
+const maxMemories = 1_000;
 
-/** By pool, for it lives and dies with that, and by lanes. */
+/** By pool, because it has the same lifetime, and by lanes. */
 const memories = new WeakMap<Pool, Map<string, Memory>>();
 
 function memoryOf(pool: Pool, lanes: readonly string[]): Memory {
@@ -32,18 +32,18 @@ function memoryOf(pool: Pool, lanes: readonly string[]): Memory {
   memories.set(pool, byLanes);
   const key = JSON.stringify(lanes);
   // workers come and go, and each may have lanes of its own
-  if (byLanes.size >= mostMemories) byLanes.clear();
-  const memory = byLanes.get(key) ?? { floor: new ClaimFloor(), busy: false, most: largestClaim };
+  if (byLanes.size >= maxMemories) byLanes.clear();
+  const memory = byLanes.get(key) ?? { floor: new ClaimFloor(), busy: false, max: largestClaim };
   byLanes.set(key, memory);
   return memory;
 }
 
-/** Whether a claim for these lanes would walk over many dead rows, if it did not begin at its floor. */
+/** Whether a claim for these lanes would scan many dead rows if it did not begin at its floor. */
 export function isCrowded(pool: Pool, lanes: readonly string[]): boolean {
   return memoryOf(pool, lanes).floor.isCrowded;
 }
 
-/** One list per poll, in the order of the polls. */
+/** Returns one list per poll, in the order of the polls. */
 export async function claimRuns(ctx: EngineContext, engine: string, polls: readonly Poll[]): Promise<ClaimedRun[][]> {
   const groups = groupByLanes(currentPolls(polls));
   const claims = await Promise.all(groups.map((group) => claimFor(ctx, engine, group)));
@@ -53,7 +53,7 @@ export async function claimRuns(ctx: EngineContext, engine: string, polls: reado
   return lists;
 }
 
-/** Claims for polls of the same lanes; answers which poll gets what. */
+/** Claims for polls of the same lanes. Returns the runs of each poll. */
 async function claimFor(ctx: EngineContext, engine: string, polls: readonly Poll[]): Promise<[Poll, ClaimedRun[]][]> {
   const executes = executesAny(polls);
   const rows = await claimGroup(onPool(ctx.pool), polls, ctx);
@@ -69,42 +69,42 @@ async function claimGroup(db: Db, polls: readonly Poll[], ctx: EngineContext): P
   const places = dealPlaces(polls, largestClaim);
   const rows: HandedOut[] = [];
   let bytes = 0;
-  let size = Math.min(memory.most, memory.busy ? largestClaim : smallClaim);
+  let size = Math.min(memory.max, memory.busy ? largestClaim : smallClaim);
   while (rows.length < places.length) {
     const wanted = places.slice(rows.length, rows.length + size);
-    // what is claimed must reach its worker, whatever becomes of the rest
+    // claimed runs must reach their worker, even if the rest fails
     const found = await claimPlaces(db, wanted, { lanes, ctx, memory, bytes }).catch((error: unknown) => {
       if (rows.length === 0) throw error;
-      ctx.log.warn({ err: error }, 'the second half of a claim failed');
+      ctx.log.warn({ err: error }, 'second part of a claim failed');
       return [];
     });
     if (rows.length === 0) memory.busy = found.length >= smallClaim;
     const fitting = found.filter((row) => row.fits);
     rows.push(...fitting);
     bytes += fitting.reduce((sum, row) => sum + row.bytes, 0);
-    if (fitting.length < found.length) await giveBack(db, found, ctx);
+    if (fitting.length < found.length) await returnExcess(db, found, ctx);
     if (found.length < wanted.length && fitting.length === found.length) break;
-    memory.most = nextMost(memory.most, { bytes, fitting: fitting.length, found: found.length });
-    size = memory.most;
+    memory.max = nextMax(memory.max, { bytes, fitting: fitting.length, found: found.length });
+    size = memory.max;
     if (bytes < maxClaimBytes) continue;
-    // more may be ready, and nobody else says so
+    // more runs may be ready, and no other hint announces them
     ctx.hints.send('ready');
     break;
   }
   return rows;
 }
 
-/** As many as fitted, where some did not; twice as many once they are small again. */
-function nextMost(most: number, last: { bytes: number; fitting: number; found: number }): number {
+/** The number of runs that fitted, if some did not; twice as many once they are small again. */
+function nextMax(max: number, last: { bytes: number; fitting: number; found: number }): number {
   if (last.fitting < last.found) return Math.max(1, last.fitting);
-  return last.bytes <= maxClaimBytes / 4 ? Math.min(largestClaim, most * 2) : most;
+  return last.bytes <= maxClaimBytes / 4 ? Math.min(largestClaim, max * 2) : max;
 }
 
 interface PieceOptions {
   readonly lanes: readonly string[];
   readonly ctx: EngineContext;
   readonly memory: Memory;
-  /** Of params that leave in this claim already. */
+  /** The size of the params in this claim so far. */
   readonly bytes: number;
 }
 
@@ -128,7 +128,7 @@ async function claimPlaces(db: Db, places: readonly Poll[], options: PieceOption
 
 type Renewed = { worker: string; cancelled: string[]; mine: string[]; returned: boolean };
 
-/** Renews these workers' leases; tells each which of its runs it no longer holds and which it must kill. */
+/** Renews the leases of these workers. Returns for each the runs that it no longer holds and those that it must kill. */
 export async function renewLeases(
   ctx: EngineContext,
   beats: readonly Heartbeat[],
@@ -149,7 +149,7 @@ export async function renewLeases(
   return beats.map((beat) => signalsFor(beat, byWorker.get(beat.worker)));
 }
 
-/** `mine` lists "run lease" pairs that this incarnation really holds. */
+/** `mine` lists the "run lease" pairs that this incarnation holds. */
 function signalsFor(beat: Heartbeat, row: Renewed | undefined): { lost: HeldRun[]; cancel: HeldRun[] } {
   const mine = new Set(row?.mine);
   const cancelled = new Set(row?.cancelled);
@@ -158,7 +158,7 @@ function signalsFor(beat: Heartbeat, row: Renewed | undefined): { lost: HeldRun[
   return { lost, cancel };
 }
 
-/** Those of these definitions that a run of this worker is made of. */
+/** Those of these definitions that this worker holds a run of. */
 export async function heldBy(db: Db, worker: string, keys: readonly DefinitionKey[]): Promise<DefinitionKey[]> {
   const rows = await db.rows<{ task_id: string; version: number }>(sql`
     select distinct task_id, version
@@ -168,12 +168,12 @@ export async function heldBy(db: Db, worker: string, keys: readonly DefinitionKe
   return keys.filter(({ task, version }) => held.has(`${task.toLowerCase()} ${version}`));
 }
 
-/** Tells the workers of runs that are to be killed. */
-export async function tellKilled(ctx: EngineContext): Promise<void> {
+/** Sends a hint for each run that its worker must kill. */
+export async function hintCancellations(ctx: EngineContext): Promise<void> {
   for (const { run } of await cancellations(ctx)) ctx.hints.send('cancel', run);
 }
 
-/** Running runs that are to be killed, with the workers that hold them. */
+/** Running runs that must be killed, with the workers that hold them. */
 export async function cancellations(ctx: EngineContext): Promise<{ worker: string; run: HeldRun }[]> {
   const rows = await onPool(ctx.pool).rows<{ id: string; lease: number; worker_id: string }>(sql`
     select id, lease, worker_id from live where cancel and worker_id is not null`);

@@ -1,4 +1,4 @@
-/** The stage that hands runs out (I4): order, lanes, leases, and what a paused job's runs do. */
+/** The stage that hands runs out (I4): order, lanes, leases, and runs of paused jobs. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   activate,
@@ -31,7 +31,7 @@ const queue = (job: TestJob, instants: readonly string[], priority?: 'backfill' 
     priority,
   );
 
-/** Claims one after the other until nothing is left: the order in which runs are handed out. */
+/** Claims one run after the other until none is left. Returns them in the order in which they were handed out. */
 async function inOrder(lanes: string | readonly string[]): Promise<ClaimedRow[]> {
   const runs: ClaimedRow[] = [];
   for (;;) {
@@ -41,8 +41,8 @@ async function inOrder(lanes: string | readonly string[]): Promise<ClaimedRow[]>
   }
 }
 
-describe('a claim', () => {
-  it('takes what was queued first, whatever its instant', async () => {
+describe('claims', () => {
+  it('a claim takes the run that was queued first, whatever its instant', async () => {
     const job = await line.job();
     for (const instant of [day(3), day(1), day(2)]) {
       await queue(job, [instant]);
@@ -51,7 +51,7 @@ describe('a claim', () => {
     expect((await inOrder(job.lane)).map((run) => run.instant.toISOString())).toEqual([day(3), day(1), day(2)]);
   });
 
-  it('takes higher priorities first, but lets none wait for ever', async () => {
+  it('a claim takes higher priorities first, but no run waits for ever', async () => {
     const job = await line.job();
     await queue(job, [day(1)], 'backfill');
     line.time.advance(1);
@@ -64,7 +64,7 @@ describe('a claim', () => {
     expect((await inOrder(job.lane)).map((run) => run.priority)).toEqual(['backfill', 'normal']);
   });
 
-  it('sees only the lanes it names, and ranks over all of them', async () => {
+  it('a claim takes runs of its lanes only, in the order of rank over all of them', async () => {
     const [one, two, three] = [await line.job(), await line.job(), await line.job()];
     for (const job of [two, one, three, two]) {
       await queue(job, [day(job === two ? 2 : 1)]);
@@ -76,7 +76,7 @@ describe('a claim', () => {
     expect(await claim(line, [])).toEqual([]);
   });
 
-  it('gives each run to one claimant, though many claim at once', async () => {
+  it('each run goes to one claim, even if many claim at once', async () => {
     const job = await line.job();
     await queue(job, days(1, 200));
     const claims = await Promise.all(
@@ -87,7 +87,7 @@ describe('a claim', () => {
     expect(new Set(runs.map((run) => run.id)).size).toBe(200);
   });
 
-  it('does not wait for a run that someone else has locked', async () => {
+  it('a claim does not wait for a run that another transaction has locked', async () => {
     const job = await line.job();
     await queue(job, days(1, 3));
     await line.db.transaction(async (tx) => {
@@ -100,7 +100,7 @@ describe('a claim', () => {
     expect(await claim(line, job.lane)).toHaveLength(1);
   });
 
-  it('deals one place to each worker in turn and bumps the lease of what it gives (I4)', async () => {
+  it('a claim fills one place of each worker in turn, and increments the lease of each run (I4)', async () => {
     const job = await line.job();
     const [a, b] = [newId(), newId()];
     await queue(job, days(1, 3));
@@ -111,7 +111,7 @@ describe('a claim', () => {
     expect(await claim(line, job.lane)).toEqual([]);
   });
 
-  it('writes one lease row per worker, whose end never moves back and whose incarnation never falls', async () => {
+  it('a claim writes one lease row per worker, whose end and incarnation never decrease', async () => {
     const job = await line.job();
     const worker = newId();
     await queue(job, days(1, 3));
@@ -123,7 +123,7 @@ describe('a claim', () => {
     expect(await lease()).toEqual(first);
   });
 
-  it('for two incarnations of one worker at once is not refused', async () => {
+  it('a claim for two incarnations of one worker at once is accepted', async () => {
     const job = await line.job();
     const worker = newId();
     await queue(job, days(1, 4));
@@ -135,7 +135,7 @@ describe('a claim', () => {
     });
   });
 
-  it('parks a run whose job was paused after it was queued, and does not count it as handed out', async () => {
+  it('a claim parks a run whose job was paused after it was queued, and does not count it as handed out', async () => {
     const job = await line.job();
     await queue(job, days(1, 2));
     await pauseTasks(line, job, true);
@@ -149,7 +149,7 @@ describe('a claim', () => {
     expect((await claim(line, job.lane)).map((run) => run.lease)).toEqual([1, 1]);
   });
 
-  it('finds what is ready behind any number of runs of a paused job', async () => {
+  it('a claim finds ready runs behind any number of runs of a paused job', async () => {
     const paused = await line.job();
     await queue(paused, days(1, 50));
     await pauseTasks(line, paused, true);
@@ -160,7 +160,7 @@ describe('a claim', () => {
     expect(run?.task_id).toBe(other.task('only'));
   });
 
-  it('tells the parameters that the instant was started with', async () => {
+  it('a claimed run has the params that its instant was started with', async () => {
     const job = await line.job();
     await line.db.exec(sql`insert into instant_params values (${job.id}, ${day(1)}, '{"x": 1}')`);
     await queue(job, days(1, 2));

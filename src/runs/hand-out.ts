@@ -1,6 +1,6 @@
 /**
- * Runs as workers are given them, claimed or accepted: what one answer holds is bounded in bytes, and what does not fit goes
- * back to the queue.
+ * Runs as workers get them, whether claimed or accepted. One answer is limited in bytes, and runs that do not fit are returned to
+ * the queue.
  */
 import type { EngineContext } from '../contract/context.ts';
 import { maxClaimBytes } from '../contract/engine.ts';
@@ -14,7 +14,7 @@ type NodeRow = Pick<NodeWork, 'execution' | 'id' | 'project'> & {
 
 export type HandedOut = {
   readonly id: string;
-  /** Null, as the instant: the run is about a node. */
+  /** Null, like the instant, if the run is about a node. */
   readonly task_id: string | null;
   readonly instant: Date | null;
   readonly version: number;
@@ -22,16 +22,16 @@ export type HandedOut = {
   readonly priority: ClaimedRun['priority'];
   readonly lease: number;
   readonly worker_id: string;
-  /** Null where there are none, or where they did not fit. */
+  /** Null if there are none, or if they did not fit. */
   readonly params: Record<string, unknown> | null;
   readonly node: NodeRow | null;
-  /** Of params and node, as JSON. */
+  /** The size of params and node as JSON. */
   readonly bytes: number;
   readonly fits: boolean;
   readonly rank: Date;
 };
 
-/** `claimed`: a call of a function that hands runs out. `bytes`: how much leaves in this answer already. */
+/** `claimed`: a call of a function that hands runs out. `bytes`: the size of this answer so far. */
 export function listHandedOut(db: Db, claimed: Sql, bytes: number): Promise<HandedOut[]> {
   const left = maxClaimBytes - bytes;
   return db.rows<HandedOut>(sql`
@@ -50,22 +50,22 @@ export function listHandedOut(db: Db, claimed: Sql, bytes: number): Promise<Hand
 
 type Sized = Pick<HandedOut, 'id' | 'lease' | 'fits'>;
 
-/** Runs that did not fit go back to the queue, for the next claim. */
-export async function giveBack(db: Db, found: readonly Sized[], ctx: EngineContext): Promise<void> {
+/** Returns runs that did not fit to the queue, for the next claim. */
+export async function returnExcess(db: Db, found: readonly Sized[], ctx: EngineContext): Promise<void> {
   const excess = found.flatMap(({ id: run, lease, fits }) => (fits ? [] : [{ run, lease }]));
   await returnRuns(db, excess, new Date(ctx.time.now())).catch((error: unknown) => {
-    ctx.log.warn({ err: error, runs: excess.length }, 'runs could not be given back; they come back as lost');
+    ctx.log.warn({ err: error, runs: excess.length }, 'returning runs failed; they will count as lost');
   });
 }
 
 interface From {
   readonly ctx: EngineContext;
   readonly engine: string;
-  /** Whether there is anything that could use a credential; signing is the dearest part of handing a run out. */
+  /** Whether a task could use a credential. Signing is the most expensive part of handing out a run. */
   readonly executes: boolean;
 }
 
-/** Written out field by field: spreading one object into another made it fifteen times as dear (measured). */
+/** Written out field by field: spreading one object into another was fifteen times as expensive (measured). */
 export function claimedRun(row: Omit<HandedOut, 'rank'>, { ctx, engine, executes }: From): ClaimedRun {
   const { id: tenant, name } = ctx.tenant;
   const { id: run, lease, task_id: task, instant } = row;
@@ -86,7 +86,7 @@ export function claimedRun(row: Omit<HandedOut, 'rank'>, { ctx, engine, executes
   };
 }
 
-/** One that says nothing of its node still reaches its worker, which reports that it cannot be run. */
+/** A run without data about its node still goes to its worker, which reports that it cannot be run. */
 function nodeRun(row: Omit<HandedOut, 'rank'>, { ctx, engine }: Omit<From, 'executes'>): ClaimedRun {
   const { id: tenant, name } = ctx.tenant;
   const { id: run, lease, node } = row;

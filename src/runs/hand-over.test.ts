@@ -1,4 +1,4 @@
-/** Runs that leave in the commit of a report: whose they are, in which order, and what is left to claims. */
+/** Runs that are handed out in the commit of a report: to which polls, in which order, and which are left to claims. */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { makeContext, type TestContext } from '../../test/harness/engine-context.ts';
 import { activate, fire, makePipeline, pauseTasks, type Pipeline, type TestJob } from '../../test/harness/pipeline.ts';
@@ -74,7 +74,7 @@ it('the child of a reported run comes with the answer, leased to the worker, and
   expect(hints).toEqual([]);
 });
 
-it('a hand-over gives nothing for a report that came twice', async () => {
+it('a repeated report hands over nothing', async () => {
   const job = await line.job({ triggers, tasks: pair });
   await fire(line, job.trigger('t'), noon);
   const parents = await claimed(job);
@@ -84,7 +84,7 @@ it('a hand-over gives nothing for a report that came twice', async () => {
   expect(await holderOf(child)).toMatchObject({ lease: 1 });
 });
 
-it('a hand-over never overtakes the queue: the run that has waited longest comes first, the child after it', async () => {
+it('a hand-over never overtakes the queue: the run that has waited longest comes before the child', async () => {
   const job = await line.job({ triggers, tasks: [...pair, { name: 'other' }] });
   await fire(line, job.trigger('t'), noon);
   const parents = await claimed(job);
@@ -92,7 +92,7 @@ it('a hand-over never overtakes the queue: the run that has waited longest comes
   line.time.advance(1_000);
   const [first] = (await report(parents, [pollFor(job)])).runs?.flat() ?? [];
   expect(first?.task).toBe(job.task('other'));
-  // its place is filled, so more may be left: workers elsewhere are told
+  // its place is filled, so more runs may be ready: other workers get a hint
   expect(hints).toEqual([[job.lane]]);
   expect((await claimed(job)).map(({ task }) => task)).toEqual([job.task('child')]);
 });
@@ -106,7 +106,7 @@ it('a run of higher priority is handed over before the child', async () => {
   expect(runs?.flat().map(({ task }) => task)).toEqual([job.task('urgent'), job.task('child')]);
 });
 
-it('a child whose gate is full is not handed over, and is once the gate has room', async () => {
+it('a child is handed over only once its gate has room', async () => {
   const tasks = [pair[0] ?? {}, { ...pair[1], max_running: 1 }];
   const job = await line.job({ triggers, tasks });
   await fire(line, [job.trigger('t'), job.trigger('t')], [noon, later]);
@@ -117,7 +117,7 @@ it('a child whose gate is full is not handed over, and is once the gate has room
   expect(after.runs?.flat().map(({ task }) => task)).toEqual([job.task('child')]);
 });
 
-it('runs of a paused job stay in the queue, and what is ready behind them is announced', async () => {
+it('runs of a paused job stay in the queue, and ready runs behind them are announced', async () => {
   const job = await line.job({ triggers, tasks: pair });
   const project = 'paused';
   const paused = await line.job({ project, tasks: [{ name: 'only', queue: job.lane.slice('none:'.length) }] });
@@ -131,7 +131,7 @@ it('runs of a paused job stay in the queue, and what is ready behind them is ann
   expect((await claimed(job)).map(({ task }) => task)).toEqual([job.task('child')]);
 });
 
-it('a child in lanes that nobody offered places for is announced', async () => {
+it('a child in lanes without offered places is announced', async () => {
   const job = await line.job({ triggers, tasks: [pair[0] ?? {}, { ...pair[1], queue: 'elsewhere' }] });
   await fire(line, job.trigger('t'), noon);
   const { runs } = await report(await claimed(job), [pollFor(job)]);
@@ -153,7 +153,7 @@ it('each poll gets at most as many runs as it has places, and only of its lanes'
   expect(hints).toEqual([['none:q2']]);
 });
 
-it('a poll of an earlier life of a worker gets nothing', async () => {
+it('a poll of an earlier incarnation of a worker gets nothing', async () => {
   const job = await line.job({ triggers, tasks: pair });
   await fire(line, job.trigger('t'), noon);
   const parents = await claimed(job);
@@ -161,7 +161,7 @@ it('a poll of an earlier life of a worker gets nothing', async () => {
   expect(runs?.map((list) => list.length)).toEqual([0, 1]);
 });
 
-it('a worker whose heartbeat is being noted gets nothing, waits for nobody, and the child is announced', async () => {
+it('a worker whose lease is locked by its heartbeat gets nothing without waiting, and the child is announced', async () => {
   const job = await line.job({ triggers, tasks: pair });
   await fire(line, job.trigger('t'), noon);
   const parents = await claimed(job);
@@ -178,7 +178,7 @@ it('a worker whose heartbeat is being noted gets nothing, waits for nobody, and 
   expect(await claimed(job)).toHaveLength(1);
 });
 
-it('runs whose params do not fit into an answer go back to the queue, none lost and none counted as lost', async () => {
+it('runs whose params do not fit into an answer return to the queue, and do not count as lost', async () => {
   const job = await line.job({ triggers, tasks: pair });
   const instants = Array.from({ length: 8 }, (_, i) => new Date(Date.UTC(2026, 5, 1 + i, 12)).toISOString());
   await fire(

@@ -9,19 +9,19 @@ import { largestHandOver, maxClaimBytes, type Poll } from '../contract/engine.ts
 import type { ClaimedRun } from '../contract/wire.ts';
 import { type Db, type Sql, sql } from '../kernel/sql.ts';
 import { isCrowded } from './claim.ts';
-import { claimedRun, giveBack, type HandedOut } from './hand-out.ts';
+import { claimedRun, returnExcess, type HandedOut } from './hand-out.ts';
 import { currentPolls, dealPlaces, dealRows, executesAny, groupByLanes } from './polls.ts';
 import { claimed, handedOver } from './telemetry.ts';
 
-/** What `hand_over` answers for a set of lanes. */
+/** The answer of `hand_over` for a set of lanes. */
 export interface Handed {
   readonly runs: readonly Row[];
-  /** Nothing that is ready in these lanes was left. */
+  /** No ready run was left in these lanes. */
   readonly exhausted: boolean;
 }
 type Row = Omit<HandedOut, 'instant' | 'rank'> & { readonly instant: string | null };
 
-/** Polls of each set of lanes that runs may be handed over for. */
+/** Polls by set of lanes, as far as runs may be handed over for them. */
 export function groupPolls(ctx: EngineContext, polls: readonly Poll[]): Poll[][] {
   return groupByLanes(currentPolls(polls)).filter(
     (group) => !isCrowded(ctx.pool, lanesOf(group)) && group.some(({ free }) => free > 0),
@@ -49,14 +49,14 @@ interface HandOver {
   readonly engine: string;
 }
 
-/** Which poll gets which runs. Runs that do not fit into an answer go back to the queue. */
+/** Assigns the runs to polls. Runs that do not fit into an answer return to the queue. */
 export async function dealHanded(
   groups: readonly Poll[][],
   handed: readonly Handed[],
   { db, ctx, engine }: HandOver,
 ): Promise<Map<Poll, ClaimedRun[]>> {
   const rows = handed.flatMap(({ runs }) => runs);
-  if (rows.some((row) => !row.fits)) await giveBack(db, rows, ctx);
+  if (rows.some((row) => !row.fits)) await returnExcess(db, rows, ctx);
   const byPoll = new Map<Poll, ClaimedRun[]>();
   groups.forEach((polls, i) => {
     const executes = executesAny(polls);
@@ -76,8 +76,8 @@ export async function dealHanded(
 }
 
 /**
- * The lanes in which runs may be ready still; undefined: any. `lanes`: those in which runs became ready. Runs may also be left
- * in lanes that were asked for: there were not enough places, or another transaction was at work on the lease of a worker.
+ * The lanes in which runs may still be ready; undefined: any. `lanes`: those in which runs became ready. Runs may also be left in
+ * requested lanes: there were not enough places, or another transaction had locked the lease of a worker.
  */
 export function lanesLeft(
   lanes: readonly string[] | undefined,

@@ -1,4 +1,4 @@
-/** Runs of workers that are lost come back (I4), at most three times; a worker learns what it no longer holds. */
+/** Runs of lost workers return to the queue (I4), at most three times; a worker learns which runs it no longer holds. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
 import {
@@ -34,7 +34,7 @@ interface Held {
   readonly run: ClaimedRow;
 }
 
-/** A job whose one run a worker of its own holds. */
+/** A job with one run, which a worker of its own holds. */
 async function held(incarnation = 1): Promise<Held> {
   const job = await line.job({ tasks: [{ name: 'only' }, { name: 'f', depends_failure: ['task/only'] }] });
   await activate(line, job.task('only'), day(1));
@@ -51,7 +51,7 @@ async function claimOne(job: TestJob, worker: string, incarnation = 1): Promise<
 const isHeld = async (run: ClaimedRow): Promise<boolean> =>
   (await line.db.one<{ held: boolean }>(sql`select worker_id is not null as held from live where id = ${run.id}`)).held;
 
-/** Every worker of other tests beats, so that only what a test is about is lost. */
+/** Advances the time while the workers of other tests send heartbeats, so that only the runs of this test are lost. */
 async function passing(ms: number, beat?: { worker: string; holds: string[]; incarnation?: number }): Promise<void> {
   line.time.advance(ms);
   await line.db.exec(
@@ -61,8 +61,8 @@ async function passing(ms: number, beat?: { worker: string; holds: string[]; inc
 }
 const watched: string[] = [];
 
-describe('a run', () => {
-  it('stays with its worker while the lease is renewed and names it', async () => {
+describe('runs of lost workers', () => {
+  it('a run stays with its worker while heartbeats renew the lease and name it', async () => {
     const { worker, run } = await held();
     for (let i = 0; i < 10; i++) {
       await passing(20_000, { worker, holds: [run.id] });
@@ -72,7 +72,7 @@ describe('a run', () => {
     await finish(line, [run]);
   });
 
-  it('comes back when the lease runs out, under the next lease, and the old worker’s result is late (I3, I4)', async () => {
+  it('a run returns when its lease expires, and the old worker’s result has no effect (I3, I4)', async () => {
     const { job, worker, run } = await held();
     watched.push(worker);
     await passing(29_999);
@@ -86,7 +86,7 @@ describe('a run', () => {
     expect(await finish(line, [again])).toMatchObject({ applied: 1 });
   });
 
-  it('comes back when a heartbeat over 10 s after its claim does not name it, not sooner (I4)', async () => {
+  it('a run returns if a heartbeat more than 10 s after its claim does not name it, not sooner (I4)', async () => {
     const { worker, run } = await held();
     await passing(10_000, { worker, holds: [] });
     await takeBack(line);
@@ -95,7 +95,7 @@ describe('a run', () => {
     expect(await isHeld(run)).toBe(false);
   });
 
-  it('comes back at once when a newer incarnation of its worker beats or claims (I4)', async () => {
+  it('a run returns at once when a newer incarnation of its worker sends a heartbeat or claims (I4)', async () => {
     const beaten = await held(1);
     const answer = await renew(line, { worker: beaten.worker, incarnation: 2, holds: [] });
     expect(answer).toMatchObject({ returned: true, mine: null });
@@ -107,7 +107,7 @@ describe('a run', () => {
     expect(await isHeld(claimed.run)).toBe(false);
   });
 
-  it('of an older incarnation is told lost, and its beat changes nothing', async () => {
+  it('a heartbeat of an older incarnation changes nothing, and its run is reported as lost', async () => {
     const { worker, run } = await held(2);
     const before = await line.db.one(sql`select * from lease where worker_id = ${worker}`);
     expect(await renew(line, { worker, incarnation: 1, holds: [run.id] })).toMatchObject({ mine: null });
@@ -116,7 +116,7 @@ describe('a run', () => {
     await finish(line, [run]);
   });
 
-  it('that was lost three times ends in error, and its failure edges fire (I4)', async () => {
+  it('a run that was lost three times ends in error, and its failure edges fire (I4)', async () => {
     const { job, run, worker } = await held();
     let current = run;
     let holder = worker;
@@ -135,7 +135,7 @@ describe('a run', () => {
     expect(await runsOf(line, job.task('f'))).toBe(1);
   });
 
-  it('that kills each worker it is given to is given up, though the worker comes back under the same id (I4)', async () => {
+  it('a run that kills each of its workers is given up, even if the worker returns under the same id (I4)', async () => {
     const { job, worker } = await held(1);
     for (const incarnation of [2, 3]) {
       await renew(line, { worker, incarnation, holds: [] });
@@ -146,7 +146,7 @@ describe('a run', () => {
     expect(await historyOf(line, job.task('only'))).toMatchObject([{ state: 'error' }]);
   });
 
-  it('that a draining worker gives back is not lost, however often (I4)', async () => {
+  it('a run that draining workers return does not count as lost, however often (I4)', async () => {
     const { job, run } = await held();
     let current = run;
     for (let i = 0; i < 5; i++) {
@@ -159,7 +159,7 @@ describe('a run', () => {
     await finish(line, [current]);
   });
 
-  it('that its worker reports as lost is handed out again twice without spending an attempt, then it ends in error', async () => {
+  it('a run that its worker reports as lost is handed out again twice without spending an attempt, then ends in error', async () => {
     const { job, run } = await held();
     let current = run;
     for (const losses of [1, 2]) {
@@ -177,7 +177,7 @@ describe('a run', () => {
     expect(await runsOf(line, job.task('f'))).toBe(1);
   });
 
-  it('that is reported lost beside others ends or comes back by itself, each with its own reason', async () => {
+  it('lost runs of one report end or return independently, each with its own reason', async () => {
     const worn = await held();
     const fresh = await held();
     await line.db.exec(sql`update live set losses = 2 where id = ${worn.run.id}`);
@@ -186,7 +186,7 @@ describe('a run', () => {
     await finish(line, [await claimOne(fresh.job, newId())]);
   });
 
-  it('that was to be cancelled when it was reported lost is not started again', async () => {
+  it('a run with a requested cancellation is not started again after it was reported lost', async () => {
     const { job, run } = await held();
     expect(await cancel(line, run.id)).toBe('cancelling');
     expect(await lose(line, [run])).toEqual({ returned: 0, failed: 1 });
@@ -194,7 +194,7 @@ describe('a run', () => {
     expect(await historyOf(line, job.task('only'))).toMatchObject([{ state: 'cancelled' }]);
   });
 
-  it('that was to be cancelled when its worker was lost is not started again', async () => {
+  it('a run with a requested cancellation is not started again after its worker was lost', async () => {
     const lost = await held();
     expect(await cancel(line, lost.run.id)).toBe('cancelling');
     watched.push(lost.worker);
@@ -218,7 +218,7 @@ describe('a run', () => {
     expect(await historyOf(line, replaced.job.task('only'))).toMatchObject([{ state: 'cancelled' }]);
   });
 
-  it('is never taken back twice by two sweeps at once', async () => {
+  it('concurrent sweeps take a run back only once', async () => {
     const all = await Promise.all(Array.from({ length: 5 }, () => held()));
     watched.push(...all.map(({ worker }) => worker));
     await passing(30_000);
@@ -231,8 +231,8 @@ describe('a run', () => {
   });
 });
 
-describe('a heartbeat', () => {
-  it('answers what the worker really holds, with leases, and what it must kill', async () => {
+describe('heartbeats', () => {
+  it('a heartbeat returns the runs that the worker holds, with leases, and those that it must kill', async () => {
     const { worker, run } = await held();
     expect(await renew(line, { worker, holds: [run.id] })).toMatchObject({ mine: [`${run.id} 1`], cancelled: null });
     await cancel(line, run.id);
@@ -241,7 +241,7 @@ describe('a heartbeat', () => {
     expect(await renew(line, { worker, holds: [run.id] })).toMatchObject({ mine: null, cancelled: null });
   });
 
-  it('of a worker that never claimed makes a lease, and holds nothing', async () => {
+  it('a heartbeat of a worker that never claimed creates a lease without runs', async () => {
     expect(await renew(line, { worker: newId(), holds: [newId()] })).toMatchObject({ mine: null, returned: false });
   });
 });

@@ -1,4 +1,4 @@
-/** Limits: of a task's runs, of a pool shared by jobs, of a job's active instants; exact whatever happens at once. */
+/** Limits of a task's runs, of a pool shared by jobs, and of a job's active instants; exact under concurrency. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   activate,
@@ -64,7 +64,7 @@ const daysOf = (runs: readonly ClaimedRow[]): number[] =>
   runs.map((run) => run.instant.getUTCDate()).sort((a, b) => a - b);
 
 describe('max_running', () => {
-  it('lets so many runs of the task through at a time, the earliest first, and the next as one ends', async () => {
+  it('max_running admits that many runs of the task at a time, the earliest first, and the next when one ends', async () => {
     const job = await triggered({ max_running: 2 });
     await fireDays(line, job, days(5), { order: 'earliest' });
     const first = await claim(line, job.lane);
@@ -75,7 +75,7 @@ describe('max_running', () => {
     expect(await usedOf(job.task('a'))).toBe(2);
   });
 
-  it('counts a retry, an activation and a run that came back like any other', async () => {
+  it('retries, activations and returned runs count like any other run', async () => {
     const job = await triggered({ max_running: 1, retry: { max_attempts: 2, delay: '1s' } });
     await fireDays(line, job, days(1));
     const [run] = await claim(line, job.lane);
@@ -91,7 +91,7 @@ describe('max_running', () => {
     expect(await claim(line, job.lane)).toEqual([]);
   });
 
-  it('gives way when a run is cancelled while it waits or is ready, and keeps its count right', async () => {
+  it('cancelling a waiting or ready run keeps the count right', async () => {
     const job = await triggered({ max_running: 1 });
     await fireDays(line, job, days(3), { order: 'earliest' });
     const ids = await line.db.rows<{ id: string }>(sql`
@@ -102,7 +102,7 @@ describe('max_running', () => {
     expect(await usedOf(job.task('a'))).toBe(0);
   });
 
-  it('can be raised, lowered and taken away while runs wait, and what runs counts', async () => {
+  it('max_running can be raised, lowered and removed while runs wait, and running ones count', async () => {
     const job = await triggered({ max_running: 1 });
     await fireDays(line, job, days(6), { order: 'earliest' });
     const [one] = await claim(line, job.lane);
@@ -120,7 +120,7 @@ describe('max_running', () => {
     expect(await usedOf(job.task('a'))).toBe(0);
   });
 
-  it('set on a task that runs already counts what runs and holds back what is queued', async () => {
+  it('max_running of a task that is running already counts running runs and holds back queued ones', async () => {
     const job = await triggered({});
     await fireDays(line, job, days(4), { order: 'earliest' });
     const running = await claim(line, job.lane, { places: 2 });
@@ -132,7 +132,7 @@ describe('max_running', () => {
     expect(await usedOf(job.task('a'))).toBe(2);
   });
 
-  it('that comes while a stage under way makes a run keeps the counts right', async () => {
+  it('a limit that is set while a transaction creates runs keeps the counts right', async () => {
     const job = await triggered({ pool });
     await setPool(pool, 3);
     let changing: Promise<unknown> = Promise.resolve();
@@ -152,7 +152,7 @@ describe('max_running', () => {
     expect(await usedOf(job.task('a'))).toBe(0);
   });
 
-  it('holds nothing for a paused job: others in the pool go on, and it returns to the line', async () => {
+  it('a paused job holds no place: others in the pool continue, and it queues again later', async () => {
     const paused = await triggered({ pool });
     const other = await triggered({ pool });
     await fireDays(line, paused, days(1));
@@ -170,8 +170,8 @@ describe('max_running', () => {
   });
 });
 
-describe('a pool', () => {
-  it('is made with one place when a job first names it, with a warning', async () => {
+describe('pools', () => {
+  it('a pool is created with one place when a job first names it, with a warning', async () => {
     const job = await triggered({ pool });
     expect(job.applied.warnings).toEqual([
       {
@@ -183,7 +183,7 @@ describe('a pool', () => {
     expect(again.applied.warnings).toEqual([]);
   });
 
-  it('is shared by tasks of several jobs, the higher priority first', async () => {
+  it('a pool is shared by tasks of several jobs, the higher priority first', async () => {
     const [one, two] = [await triggered({ pool }), await triggered({ pool })];
     await setPool(pool, 2);
     await fireDays(line, one, days(2), { priority: 'normal' });
@@ -195,7 +195,7 @@ describe('a pool', () => {
     expect((await claim(line, [one.lane, two.lane])).map((run) => run.task_id)).toEqual([two.task('a')]);
   });
 
-  it('and a limit of the task itself both hold, and neither blocks those whom only the other concerns', async () => {
+  it('a pool and the limit of a task both apply, and neither blocks runs that only the other concerns', async () => {
     const narrow = await triggered({ pool, max_running: 1 });
     const wide = await triggered({ pool });
     await setPool(pool, 3);
@@ -224,7 +224,7 @@ describe('max_active_instants', () => {
       ...job,
     });
 
-  it('keeps an instant active until nothing of it is left to run, retries included; the next then begins', async () => {
+  it('an instant is active until it has nothing left to run, including retries; then the next begins', async () => {
     const job = await chain({ max_active_instants: 1 });
     await fireDays(line, job, days(2), { order: 'earliest' });
     await runAll(line, job, 'failure');
@@ -239,7 +239,7 @@ describe('max_active_instants', () => {
     expect(await usedOf(job.id)).toBe(1);
   });
 
-  it('moves on when what is left is cleared', async () => {
+  it('the next instant begins when the remaining work of an instant is cleared', async () => {
     const job = await chain({ max_active_instants: 1 });
     await fireDays(line, job, days(2), { order: 'earliest' });
     await runAll(line, job, 'failure');
@@ -247,7 +247,7 @@ describe('max_active_instants', () => {
     expect(daysOf(await claim(line, job.lane))).toEqual([2]);
   });
 
-  it('with overlap skip cancels an instant that comes too early, and says why', async () => {
+  it('overlap skip cancels an instant that comes too early, with the reason', async () => {
     const job = await chain({ max_active_instants: 1, overlap: 'skip' });
     await fireDays(line, job, [day(1)]);
     await fireDays(line, job, [day(2)]);
@@ -260,7 +260,7 @@ describe('max_active_instants', () => {
     expect(daysOf(await claim(line, job.lane))).toEqual([3]);
   });
 
-  it('with overlap skip still queues what is caught up or backfilled', async () => {
+  it('overlap skip still queues catch-ups and backfills', async () => {
     const job = await chain({ max_active_instants: 1, overlap: 'skip' });
     await fireDays(line, job, days(3), { priority: 'backfill', order: 'earliest' });
     for (const n of [1, 2, 3]) {
@@ -269,7 +269,7 @@ describe('max_active_instants', () => {
     }
   });
 
-  it('with overlap cancel_older kills what runs, cancels what waits, and runs the newest alone', async () => {
+  it('overlap cancel_older kills running runs, cancels waiting ones, and runs only the newest', async () => {
     const job = await chain({ max_active_instants: 1, overlap: 'cancel_older' });
     await fireDays(line, job, [day(1)]);
     const [old] = await claim(line, job.lane);
@@ -291,7 +291,7 @@ describe('max_active_instants', () => {
     expect(await usedOf(job.id)).toBe(1);
   });
 
-  it('taken away lets everything through; set anew counts what runs', async () => {
+  it('removing max_active_instants admits everything; setting it again counts running instants', async () => {
     const job = await chain({ max_active_instants: 1 });
     await fireDays(line, job, days(3), { order: 'earliest' });
     const open = await job.change({ max_active_instants: null });
@@ -307,8 +307,8 @@ describe('max_active_instants', () => {
   });
 });
 
-describe('whatever happens at once', () => {
-  it('no limit is ever exceeded, nothing is left waiting, and the counts end at nothing', async () => {
+describe('concurrency', () => {
+  it('no limit is ever exceeded, no run is left waiting, and the counts end at zero', async () => {
     const shared = { pool, max_running: 3 };
     const jobs: TestJob[] = [];
     for (let n = 0; n < 3; n++) {
@@ -361,7 +361,7 @@ describe('whatever happens at once', () => {
   }, 60_000);
 });
 
-/** Limits that are exceeded at this very moment. */
+/** Limits that are exceeded at this moment. */
 function exceeded(stage: Stage, jobs: readonly TestJob[], pool: string): Promise<unknown[]> {
   const tasks = jobs.map((job) => job.task('a'));
   return stage.db.rows(sql`

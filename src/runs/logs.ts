@@ -1,4 +1,4 @@
-/** Keeping output: chunks of runs that the sender still holds under that lease; a chunk that comes twice is kept once. */
+/** Stores output: chunks of runs that the sender still holds under that lease. A repeated chunk is stored once. */
 import type { EngineContext } from '../contract/context.ts';
 import type { FromWorker } from '../contract/engine.ts';
 import type { LogChunk } from '../contract/wire.ts';

@@ -1,4 +1,4 @@
-/** Runs of nodes: they have neither a task nor an instant, and pass every stage as other runs do. */
+/** Runs of nodes: they have neither a task nor an instant, and pass every stage like other runs. */
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { activate, makeJob } from '../../test/harness/runs.ts';
 import { makeTenantApi, taskOf, type TenantApi } from '../../test/harness/tenant-api.ts';
@@ -33,7 +33,7 @@ const eventsOf = async (run: string): Promise<{ type: string; actor: string | nu
   return rows.map((row) => ({ ...row, body: JSON.parse(row.body) as unknown }));
 };
 
-it('A run of a node is claimed with its work, beside a run of a task', async () => {
+it('a run of a node is claimed with its work, beside a run of a task', async () => {
   const job = await makeJob(api, { tasks: [{ name: 'a', process: { command: ['true'] } }] });
   await activate(api, job.tasks['a'], '2026-01-01T00:00:00.000Z');
   const [run] = await queue({ execution, nid: '0_7' });
@@ -43,14 +43,14 @@ it('A run of a node is claimed with its work, beside a run of a task', async () 
   expect(node).toMatchObject({ execution, id: '0_7', name: 'ship', project: null, runtime: { kind: 'process' } });
 });
 
-it('An attempt of a node is queued once', async () => {
+it('an attempt of a node is queued once', async () => {
   const plan = { execution: newId(), nid: '0_1' };
   expect(await queue(plan, plan)).toHaveLength(1);
   expect(await queue(plan)).toHaveLength(0);
   expect(await queue({ ...plan, attempt: 2 })).toHaveLength(1);
 });
 
-it('The report of a node’s run counts, is told by an event with execution and node, and keeps its result', async () => {
+it('the report of a node’s run is applied, with an event that names execution and node, and stores its result', async () => {
   const [run = ''] = await queue({ execution, nid: '0_2' });
   const [held] = await claim();
   if (held === undefined) throw new Error('nothing was claimed');
@@ -66,7 +66,7 @@ it('The report of a node’s run counts, is told by an event with execution and 
   });
 });
 
-it('A result that is no JSON is the reason of the run, and costs no other report', async () => {
+it('a result that is not JSON becomes the reason of the run, and does not affect other reports', async () => {
   await queue({ nid: 'a' }, { nid: 'b' });
   const held = await claim();
   const reports = held.map((run, i) => end(run, { result: i === 0 ? '{' : '[1]' }));
@@ -77,7 +77,7 @@ it('A result that is no JSON is the reason of the run, and costs no other report
   expect(rows[1]).toEqual({ reason: null, result: [1] });
 });
 
-it('Cancelling a queued and a running node writes events that are JSON', async () => {
+it('cancelling a queued and a running node writes events that are JSON', async () => {
   const [queued = '', running = ''] = await queue({ execution, nid: 'q', priority: 'low' }, { execution, nid: 'r' });
   await claim(1);
   for (const id of [queued, running]) await api.call('POST /api/runs/{id}/cancel', { params: { id } });
@@ -85,7 +85,7 @@ it('Cancelling a queued and a running node writes events that are JSON', async (
   expect((await eventsOf(running)).at(-1)).toMatchObject({ type: 'run.cancel_wished', body: { execution, node: 'r' } });
 });
 
-it('A pool holds runs of nodes, and lets the next through when one ends', async () => {
+it('a pool limits runs of nodes, and admits the next when one ends', async () => {
   const pool = `pool ${newId()}`;
   await queue({ nid: 'a', pool }, { nid: 'b', pool });
   const [first, ...more] = await claim();
@@ -95,7 +95,7 @@ it('A pool holds runs of nodes, and lets the next through when one ends', async 
   expect(await claim()).toHaveLength(1);
 });
 
-it('The explanation of a node that waits for a pool names the node that holds the place', async () => {
+it('the explanation of a node that waits for a pool names the node that holds the place', async () => {
   const pool = `pool ${newId()}`;
   const [, waiting = ''] = await queue({ execution, nid: 'x', pool }, { execution, nid: 'y', pool });
   await claim();
@@ -104,7 +104,7 @@ it('The explanation of a node that waits for a pool names the node that holds th
   expect(reasons[0]?.message).toContain(`by ship of the execution ${execution}`);
 });
 
-it('Retention deletes runs of nodes by their age, with what says which node they were', async () => {
+it('retention deletes runs of nodes by age, together with their node data', async () => {
   await queue({ nid: 'old' });
   const [held] = await claim();
   if (held === undefined) throw new Error('nothing was claimed');
@@ -124,7 +124,7 @@ it('Retention deletes runs of nodes by their age, with what says which node they
   expect(await left()).toEqual({ runs: 0, nodes: 0 });
 });
 
-it('The audit names the node of a run that a person cancels, and lists no event of the conductor', async () => {
+it('the audit names the node of a run that a person cancels, and lists no event of the conductor', async () => {
   const [run = ''] = await queue({ nid: 'audited' });
   await api.call('POST /api/runs/{id}/cancel', { params: { id: run } });
   const { items } = await api.call('GET /api/audit', { query: { limit: 100 } });
@@ -132,7 +132,7 @@ it('The audit names the node of a run that a person cancels, and lists no event 
   expect(about.map(({ type, name }) => [type, name])).toEqual([['run.finished', 'ship']]);
 });
 
-it('A node’s run that is lost three times ends in error', async () => {
+it('a run of a node that is lost three times ends in error', async () => {
   const [run] = await queue({ nid: 'lost' });
   for (let losses = 0; losses < 3; losses++) {
     await claim();
@@ -144,7 +144,7 @@ it('A node’s run that is lost three times ends in error', async () => {
   ]);
 });
 
-it('A node’s task reads the stash of its project, with its credential and through its worker', async () => {
+it('the task of a node reads the stash of its project, with its credential and through its worker', async () => {
   const { id: project } = await api.call('PUT /api/projects', { body: { name: `p ${newId()}` } });
   await api.call('PUT /api/projects/{id}/stash/{key}', { params: { id: project, key: 'k' }, body: Buffer.from('v') });
   await queue({ nid: 's', project, env: { K: { stash: 'k' } } });
@@ -163,7 +163,7 @@ const accept = (run: string, lease: number, by = worker) => ({
   runs: [{ run, lease }],
 });
 
-it('An offer is accepted once, and not after a claim, a cancellation or under another lease', async () => {
+it('an offer is accepted once, and not after a claim or a cancellation, or under another lease', async () => {
   const [a = '', b = '', c = '', d = ''] = await queue({ nid: 'a' }, { nid: 'b' }, { nid: 'c' }, { nid: 'd' });
   const offers = await engine.runs.offers(api.ctx, 'node/process:default', 10, new Set([d]));
   expect(offers.map(({ run, lease, task }) => [run, lease, task])).toEqual([a, b, c].map((run) => [run, 0, null]));
@@ -179,7 +179,7 @@ it('An offer is accepted once, and not after a claim, a cancellation or under an
   ]);
 });
 
-it('A run of a paused job, and one of a lane that the worker does not serve, are not accepted', async () => {
+it('a run of a paused job, or of a lane that the worker does not serve, is not accepted', async () => {
   const job = await makeJob(api, { tasks: [{ name: 'a', process: { command: ['true'] } }] });
   const run = await activate(api, job.tasks['a'], '2026-02-01T00:00:00.000Z');
   expect(await engine.runs.accept(api.ctx, [{ ...accept(run, 0), lanes: ['none:default'] }])).toEqual([[]]);

@@ -1,5 +1,5 @@
 /**
- * Applies reports (I3). Every gateway applies those that it receives; any number of gateways may do so at once. A report takes
+ * Applies reports (I3). Every gateway applies the reports that it receives; any number of gateways may do so at once. A report takes
  * effect only if its sender holds the run under the lease that it names.
  */
 import type { EngineContext } from '../contract/context.ts';
@@ -9,7 +9,7 @@ import { checkpoint } from './checkpoints.ts';
 import { loopShare } from '../kernel/process/loop-share.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { resultFault } from '../runtimes/task/result.ts';
-import { tellKilled } from './claim.ts';
+import { hintCancellations } from './claim.ts';
 import { dealHanded, groupPolls, type Handed, handOverArguments, lanesLeft } from './hand-over.ts';
 import { holdersOf, loseRuns, returnRuns } from './return-runs.ts';
 import { reported } from './telemetry.ts';
@@ -37,8 +37,8 @@ export async function applyReports(
   else hintReady(ctx, done, groups);
   if (done.retries > 0) ctx.hints.send('retries');
   if (done.applied > 0) ctx.hints.send('events');
-  // their workers hear of it with a heartbeat otherwise
-  if (done.killed > 0) await tellKilled(ctx);
+  // without the hint, their workers get the kill with a heartbeat
+  if (done.killed > 0) await hintCancellations(ctx);
   const applied = done.applied + back + losses.returned + losses.failed;
   reported.emit(ctx.telemetry, { runs: reports.length, applied, created: done.created });
   const byPoll = await dealHanded(groups, done.handed ?? [], { db, ctx, engine });
@@ -62,10 +62,10 @@ type Finished = {
 const noLosses = { returned: 0, failed: 0 };
 const nothing: Finished = { applied: 0, created: 0, retries: 0, killed: 0, lanes: null, handed: null };
 
-/** The faults of results that cannot be kept. */
+/** The faults of results that cannot be stored. */
 type Faults = ReadonlyMap<Report, string>;
 
-/** Checking a result takes up to 20 ms, and a batch may have hundreds: others go on in between. */
+/** Checking a result takes up to 20 ms, and a batch may have hundreds, so other work runs in between. */
 async function checkResults(reports: readonly Report[]): Promise<Faults> {
   const rest = loopShare();
   const faults = new Map<Report, string>();
@@ -102,13 +102,13 @@ function finishRuns(db: Db, reports: readonly FromWorker<Report>[], how: Finishi
         ${handOverArguments(ctx, groups, nowMs)})`);
 }
 
-/** Null where no report has one: most batches have none. */
+/** Null if no report has a result, as in most batches. */
 function resultsOf(reports: readonly Report[], faults: Faults): (string | null)[] | null {
   if (reports.every((report) => report.result === undefined)) return null;
   return reports.map((report) => (faults.has(report) ? null : (report.result ?? null)));
 }
 
-/** A result that cannot be kept never costs the report: its fault is added to the reason. */
+/** A result that cannot be stored never rejects the report: its fault is added to the reason. */
 function reasonOf(report: Report, faults: Faults): string | null {
   const fault = faults.get(report);
   const reason = report.reason?.replaceAll('\0', '') ?? null;

@@ -1,4 +1,4 @@
-/** The stage that applies results (I3): edges, retries, and reports that come twice, late or in the wrong order. */
+/** The stage that applies results (I3): edges, retries, and repeated, late or reordered reports. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   activate,
@@ -37,7 +37,7 @@ async function started(job: TestJob, task = 'a', instant = day(1)): Promise<Clai
   return run;
 }
 
-describe('an edge', () => {
+describe('edges', () => {
   const table: [Outcome, string[]][] = [
     ['success', ['done', 'success']],
     ['failure', ['done', 'failure']],
@@ -45,7 +45,7 @@ describe('an edge', () => {
     ['error', ['done', 'failure']],
     ['cancelled', []],
   ];
-  it.each(table)('of each kind fires as it says after %s', async (outcome, expected) => {
+  it.each(table)('each kind of edge fires as specified after %s', async (outcome, expected) => {
     const job = await line.job({
       tasks: [
         { name: 'a' },
@@ -64,13 +64,13 @@ describe('an edge', () => {
     expect(fired).toEqual(expected);
   });
 
-  it('moves the instant by its offset', async () => {
+  it('an edge moves the instant by its offset', async () => {
     const job = await line.job({ tasks: [{ name: 'a' }, { name: 'b', depends: ['task/a@1d'] }] });
     await finish(line, [await started(job)]);
     expect((await claim(line, job.lane)).map((run) => run.instant.toISOString())).toEqual([day(2)]);
   });
 
-  it('hands on the priority and names the run that was the cause', async () => {
+  it('an edge passes the priority on and names the run that caused it', async () => {
     const job = await line.job({ tasks: [{ name: 'a' }, { name: 'b', depends: ['task/a'] }] });
     await activate(line, job.task('a'), day(1), 'low');
     const [parent] = await runAll(line, job);
@@ -78,13 +78,13 @@ describe('an edge', () => {
     expect(child).toEqual({ priority: 'low', cause: parent?.id });
   });
 
-  it('to the task itself at a later instant goes on', async () => {
+  it('an edge to the task itself at a later instant continues', async () => {
     const job = await line.job({ tasks: [{ name: 'a', depends: ['task/a@1d'] }] });
     await finish(line, [await started(job)]);
     expect((await claim(line, job.lane)).map((run) => run.instant.toISOString())).toEqual([day(2)]);
   });
 
-  it('is the one that is current at the commit, though the run is of an older version', async () => {
+  it('the edges at the commit apply, even if the run is of an older version', async () => {
     const before = { tasks: [{ name: 'a' }, { name: 'b', depends: ['task/a'] }, { name: 'c' }] };
     const job = await line.job(before);
     const run = await started(job);
@@ -96,8 +96,8 @@ describe('an edge', () => {
   });
 });
 
-describe('a failing task', () => {
-  it('without a retry block just fails, and the next result is applied (Waterwheel’s bug 1)', async () => {
+describe('failing tasks', () => {
+  it('a task without a retry block fails, and the next result is applied (Waterwheel’s bug 1)', async () => {
     const job = await line.job({ tasks: [{ name: 'a' }, { name: 'b', depends_failure: ['task/a'] }] });
     expect(await finish(line, [await started(job)], 'failure')).toEqual({ applied: 1, created: 1, retries: 0 });
     expect(await finish(line, [await started(job, 'a', day(2))], 'timeout')).toMatchObject({ applied: 1, retries: 0 });
@@ -117,7 +117,7 @@ describe('a failing task', () => {
     );
     return row && row.due_at.getTime() - line.time.now();
   };
-  /** The attempt fails and the retry, if any, comes due. */
+  /** The attempt fails, and the retry, if any, becomes due. */
   const failOnce = async (job: TestJob, outcome: Outcome = 'failure'): Promise<number | undefined> => {
     await runAll(line, job, outcome);
     const wait = await dueIn(job);
@@ -129,7 +129,7 @@ describe('a failing task', () => {
     return wait;
   };
 
-  it('is tried again after its delay, as often as it says, and only the last failure flows', async () => {
+  it('a task is retried after its delay, as often as configured, and only the last failure fires edges', async () => {
     const job = await retrying({ max_attempts: 3, delay: '10s' });
     await activate(line, job.task('a'), day(1));
     const waits = [await failOnce(job), await failOnce(job), await failOnce(job)];
@@ -139,7 +139,7 @@ describe('a failing task', () => {
     expect(await countOf(line, job.task('a'), day(1))).toBe(0);
   });
 
-  it('waits longer by its factor, up to its cap', async () => {
+  it('the delay grows by its factor, up to its cap', async () => {
     const job = await retrying({ max_attempts: 6, delay: '1s', factor: 3, cap: '20s' });
     await activate(line, job.task('a'), day(1));
     const waits: (number | undefined)[] = [];
@@ -147,14 +147,14 @@ describe('a failing task', () => {
     expect(waits).toEqual([1_000, 3_000, 9_000, 20_000, 20_000, undefined]);
   });
 
-  it('with a factor whose powers leave every number behind is still only capped', async () => {
+  it('the delay is capped even if the powers of its factor overflow', async () => {
     const job = await retrying({ max_attempts: 100, delay: '1s', factor: 10, cap: '1h' });
     await activate(line, job.task('a'), day(1));
     await line.db.exec(sql`update live set attempt = 99 where task_id = ${job.task('a')}`);
     expect(await failOnce(job)).toBe(3_600_000);
   });
 
-  it('waits somewhat less with jitter, never longer', async () => {
+  it('jitter shortens the delay, and never extends it', async () => {
     const job = await retrying({ max_attempts: 2, delay: '100s', jitter: 0.2 });
     const instants = Array.from({ length: 40 }, (_, i) => day(i + 1));
     await activate(
@@ -172,7 +172,7 @@ describe('a failing task', () => {
     expect(await queueRetries(line)).toBe(40);
   });
 
-  it('is tried again on what its list says, and not on anything else', async () => {
+  it('a task is retried only for the states in its list', async () => {
     const job = await retrying({ max_attempts: 2, delay: '1s', on: ['error'] });
     expect(await finish(line, [await started(job)], 'failure')).toMatchObject({ retries: 0, created: 1 });
     expect(await finish(line, [await started(job, 'a', day(2))], 'error')).toMatchObject({ retries: 1, created: 0 });
@@ -187,7 +187,7 @@ describe('a failing task', () => {
     await queueRetries(line);
   });
 
-  it('that succeeds on a later attempt flows once, and no token was consumed for it', async () => {
+  it('a task that succeeds on a later attempt fires its edges once, without consuming a token', async () => {
     const job = await retrying({ max_attempts: 3, delay: '1s' });
     await activate(line, job.task('a'), day(1));
     await failOnce(job);
@@ -198,7 +198,7 @@ describe('a failing task', () => {
     expect(await countOf(line, job.task('a'), day(1))).toBe(0);
   });
 
-  it('is queued again once, though two schedulers look at the same time', async () => {
+  it('a retry is queued once, even if two schedulers check at the same time', async () => {
     const job = await retrying({ max_attempts: 2, delay: '1s' });
     const instants = Array.from({ length: 50 }, (_, i) => day(i + 1));
     await activate(
@@ -213,10 +213,10 @@ describe('a failing task', () => {
   });
 });
 
-describe('a report', () => {
+describe('reports', () => {
   const parentAndChild = () => line.job({ tasks: [{ name: 'a' }, { name: 'b', depends: ['task/a'] }] });
 
-  it('that comes again, whatever it says, is ignored (I3)', async () => {
+  it('a repeated report is ignored, whatever its content (I3)', async () => {
     const job = await parentAndChild();
     const run = await started(job);
     expect(await finish(line, [run])).toMatchObject({ applied: 1, created: 1 });
@@ -225,7 +225,7 @@ describe('a report', () => {
     expect(await historyOf(line, job.task('a'))).toMatchObject([{ state: 'success' }]);
   });
 
-  it('that is twice in one batch takes effect once (I3)', async () => {
+  it('a report that is repeated in one batch takes effect once (I3)', async () => {
     const job = await parentAndChild();
     const run = await started(job);
     expect(await finish(line, [run, run, run], ['success', 'success', 'success'])).toMatchObject({
@@ -235,7 +235,7 @@ describe('a report', () => {
     expect(await runsOf(line, job.task('b'))).toBe(1);
   });
 
-  it('that comes on two connections at once takes effect once (I3)', async () => {
+  it('a report on two connections at once takes effect once (I3)', async () => {
     const job = await parentAndChild();
     const instants = Array.from({ length: 30 }, (_, i) => day(i + 1));
     await activate(
@@ -252,7 +252,7 @@ describe('a report', () => {
     expect(outcomes.reduce((sum, { applied }) => sum + applied, 0)).toBe(30);
   });
 
-  it('of an older lease is ignored, and the current one still counts (I3)', async () => {
+  it('a report of an older lease is ignored, and the current one still counts (I3)', async () => {
     const job = await parentAndChild();
     const run = await started(job);
     await giveBack(line, [run]);
@@ -263,7 +263,7 @@ describe('a report', () => {
     expect(await finish(line, again ? [again] : [])).toMatchObject({ applied: 1, created: 1 });
   });
 
-  it('of a lease that was never given, or of a run that nobody knows, is ignored', async () => {
+  it('a report of a future lease or an unknown run is ignored', async () => {
     const job = await parentAndChild();
     const run = await started(job);
     expect(
@@ -276,7 +276,7 @@ describe('a report', () => {
     await finish(line, [run]);
   });
 
-  it('of many runs in opposite orders does not deadlock, though the planner goes through them as they come', async () => {
+  it('reports of many runs in opposite orders do not deadlock, whatever the plan', async () => {
     const job = await parentAndChild();
     const contrary = openPool({
       address: line.address,
@@ -305,7 +305,7 @@ describe('a report', () => {
     expect(await runsOf(line, job.task('b'))).toBe(1_000);
   });
 
-  it('writes the final event with state and reason in the same commit', async () => {
+  it('a report writes the final event with state and reason in the same commit', async () => {
     const job = await parentAndChild();
     const run = await started(job);
     await finish(line, [run], 'timeout');

@@ -1,14 +1,14 @@
-/** Gives claimed runs back unfinished, to be handed out again: as returned by their worker, or as lost. */
+/** Returns claimed runs unfinished, to be handed out again: as returned by their worker, or as lost. */
 import { type Db, sql } from '../kernel/sql.ts';
 
 export interface HandOut {
   readonly run: string;
   readonly lease: number;
-  /** The worker that says it holds the run; left out, any does. */
+  /** The worker that claims to hold the run; left out: any worker. */
   readonly worker?: string;
 }
 
-/** Answers how many were held under these leases. */
+/** Returns the number of runs that were held under these leases. */
 export async function returnRuns(db: Db, runs: readonly HandOut[], at: Date): Promise<number> {
   const { n } = await db.one<{ n: number }>(sql`
     select return_runs(
@@ -17,12 +17,12 @@ export async function returnRuns(db: Db, runs: readonly HandOut[], at: Date): Pr
   return n;
 }
 
-/** A loss, reported by the worker: what executed the run is gone. */
+/** A loss, reported by the worker: the process or container that executed the run is gone. */
 export interface LostHandOut extends HandOut {
   readonly reason: string | null;
 }
 
-/** Answers how many runs are handed out again, and how many were lost too often and have ended. */
+/** Returns how many runs are handed out again, and how many have ended because they were lost too often. */
 export function loseRuns(
   db: Db,
   runs: readonly LostHandOut[],
@@ -38,7 +38,7 @@ export function loseRuns(
         ${holdersOf(runs)}::uuid[])`);
 }
 
-/** The workers that report, as a parameter: null where any may hold the run. */
+/** The reporting workers as a parameter; null: any worker may hold the run. */
 export function holdersOf(runs: readonly HandOut[]): (string | null)[] {
   return runs.map(({ worker }) => worker ?? null);
 }

@@ -1,4 +1,4 @@
-/** The events that claims and reports emit. Gateways of other versions count them: names and fields may be added, not changed. */
+/** The events of claims and reports. Gateways of other versions count them: names and fields may be added, but not changed. */
 import { declareEvent } from '../kernel/telemetry.ts';
 
 export const claimed = declareEvent('claimed', { runs: 'number', polls: 'number' });

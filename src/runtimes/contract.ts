@@ -1,15 +1,15 @@
 /**
- * What a runtime promises:
+ * The contract of a runtime:
  *
- * 1. It executes one task and reports how the task ended. It never throws for something that the task did: an exception is
- *    the runtime's own fault, and the run ends in `error`.
- * 2. It passes the task's output on as fast as the sink takes it and no faster.
- * 3. When its signal aborts, nothing of the task is left soon after (I4). A runtime that `outlives` its worker makes one
- *    exception: on `draining` and `lost` it lets go of the task, which goes on.
+ * 1. It executes one task and reports the outcome. It never throws because of the task: an exception is a fault of the runtime
+ *    itself, and the run ends in `error`.
+ * 2. It passes the task's output on as fast as the sink accepts it, and no faster.
+ * 3. When its signal aborts, all processes of the task end soon after (I4). A runtime that `outlives` its worker has one
+ *    exception: on `draining` and `lost` it releases the task, which continues.
  *
- * The life of a runtime in a worker: it is made with the options of `runtimes.ts`, its `service` starts, `probe` gives no
- * reason against it, `adopt` succeeds. Only then does the worker take work of the kinds it `serves`. From then on `probe` is
- * asked regularly, and the worker takes no such work while a reason is given (`worker/runtimes/runtime-watch.ts`).
+ * The life of a runtime in a worker: it is created with the options of `runtimes.ts`, its `service` starts, `probe` returns no
+ * reason against it, `adopt` succeeds. Only then does the worker take work of the kinds that it `serves`. From then on `probe` is
+ * called regularly, and the worker takes no such work while it returns a reason (`worker/runtimes/runtime-watch.ts`).
  *
  * `test/conformance/runtime.test.ts` checks `run`; `worker/runtimes/runtime-watch.test.ts` checks the other members.
  */
@@ -22,44 +22,44 @@ export type { NodeFacts, RunFacts, TaskFacts } from './task/facts.ts';
 
 export type StreamName = 'out' | 'err';
 
-/** Takes a task's output. While the returned promise is pending the task is to be held up, so memory stays bounded. */
+/** Accepts a task's output. While the returned promise is pending, the task must be paused, so that memory stays limited. */
 export interface Output {
   write(stream: StreamName, data: Buffer): Promise<void> | undefined;
 }
 
-/** Why a task is killed, or never begun: the reason of the signal that its runtime is given. */
+/** Why a task is killed, or never begins: the reason of its abort signal. */
 export type KillReason = 'timeout' | 'cancelled' | 'lost' | 'draining' | 'unserved';
 
 export interface Task {
   readonly work: Work;
-  /** Declared and documented variables; what a runtime inherits from its worker comes beneath them. */
+  /** Declared and documented variables. They override those that a runtime inherits from its worker. */
   readonly env: Readonly<Record<string, string>>;
-  /** The names of variables that hold secrets. Nothing but the task itself may be able to read their values. */
+  /** The names of variables with secrets. Only the task itself may be able to read their values. */
   readonly secrets: ReadonlySet<string>;
   readonly facts: RunFacts;
 }
 
 /**
- * - `failure`: the task's own doing.
- * - `error`: it could not be executed as asked.
- * - `lost`: the doing of what executes it, such as a restarted daemon or an evicted pod. The run is handed out again without
- *   spending an attempt; the third loss ends it in `error`.
+ * - `failure`: caused by the task itself.
+ * - `error`: it could not be executed as requested.
+ * - `lost`: caused by the system that executes it, such as a restarted daemon or an evicted pod. The run is handed out again
+ *   without spending an attempt; the third loss ends it in `error`.
  */
 export interface Outcome {
   readonly state: 'success' | 'failure' | 'error' | 'lost';
   readonly exitCode: number | null;
-  /** For people. */
+  /** A message for users. */
   readonly reason: string | null;
-  /** What the task made, as JSON text (`task/result.ts`). */
+  /** The task's result as JSON text (`task/result.ts`). */
   readonly result?: string;
-  /** Why what it made is not kept. */
+  /** Why its result is not stored. */
   readonly unkept?: string;
 }
 
-/** Which worker a runtime belongs to, so that it can mark what it starts and recognise what an earlier life left. */
+/** The worker of a runtime. With it, a runtime marks the processes it starts, and recognizes those of an earlier incarnation. */
 export interface WorkerIdentity {
   readonly worker: string;
-  /** Greater than that of every earlier life under the same id. */
+  /** Greater than that of every earlier incarnation under the same id. */
   readonly incarnation: number;
 }
 
@@ -67,14 +67,14 @@ export interface Runtime {
   readonly name: string;
   /** The kinds of work that it executes. The worker takes part in the lanes of these kinds. */
   readonly serves: readonly WorkKind[];
-  /** Its tasks go on without the worker, and another worker that is given the run takes them over. */
+  /** Its tasks continue without the worker, and another worker that gets the run takes them over. */
   readonly outlives: boolean;
   run(task: Task, output: Output, signal: AbortSignal): Promise<Outcome>;
-  /** What must be running before the first task is. */
+  /** A service that must run before the first task. */
   readonly service?: Service;
-  /** Ends or takes over what an earlier life of this worker left. Succeeds once, before the first task of this life. */
+  /** Ends or takes over the tasks of earlier incarnations of this worker. Succeeds once, before the first task of this one. */
   adopt?(): Promise<void>;
-  /** Why it cannot execute tasks now, for people; undefined if it can. To throw is to give a reason, too. */
+  /** Why it cannot execute tasks now, as a message for users; undefined: it can. An exception counts as a reason. */
   probe?(): Promise<string | undefined>;
 }
 
@@ -92,12 +92,12 @@ export function lost(reason: string): Outcome {
   return { state: 'lost', exitCode: null, reason };
 }
 
-/** The outcome of work that the runtime does not serve; only a mistake in the worker leads to it. */
+/** The outcome of work that the runtime does not serve. Only a bug of the worker leads to it. */
 export function mismatch(runtime: string, work: Work): Outcome {
   return faulty(`the runtime "${runtime}" was given work of kind "${work.kind}"`);
 }
 
-/** How long a task has between the soft and the hard kill. A leaving worker has less time to give (design §7). */
+/** The time between the soft and the hard kill. A stopping worker has less time (design §7). */
 export function graceMs(signal: AbortSignal, usualMs: number): number {
   return signal.reason === 'draining' ? Math.min(usualMs, 1_000) : usualMs;
 }

@@ -1,24 +1,24 @@
-/** How a worker gets a runtime: what it is made from, and the reason if it cannot be had. */
+/** Creates runtimes for a worker: the options, and the reason if a runtime is not available. */
 import type { Log } from '../kernel/log.ts';
 import type { Runtime, WorkerIdentity, WorkKind } from './contract.ts';
 import type { TaskFunctions } from './function/function.ts';
 import type { TaskUsers } from './users/task-users.ts';
 
 export interface RuntimeOptions {
-  /** The functions of the program that the worker is part of, or a file of them. */
+  /** The functions of the program that contains the worker, or the path of a file with functions. */
   readonly functions: TaskFunctions | string;
   /** The worker's own environment: settings of runtimes, and the few variables that a process inherits. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** The user accounts of tasks; without it tasks run as the worker does. */
+  /** The users that tasks run as; without it, tasks run as the user of the worker. */
   readonly users?: TaskUsers | undefined;
   readonly log?: Log | undefined;
-  /** The worker as it is called now: a server may refuse its id, and then it takes another. */
+  /** The present identity of the worker. It changes if a server refuses its id. */
   worker(): WorkerIdentity;
 }
 
 export interface RuntimeFactory {
   readonly serves: readonly WorkKind[];
-  /** Why this worker cannot have it. Something that may change belongs into `Runtime.probe`. */
+  /** Why this worker can never have it. Temporary reasons belong into `Runtime.probe`. */
   missing?(options: Omit<RuntimeOptions, 'worker'>): string | undefined;
   make(options: RuntimeOptions): Runtime;
 }

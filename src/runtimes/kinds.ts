@@ -9,19 +9,19 @@ import { none } from './none/block.ts';
 import { process } from './process/block.ts';
 import type { DocumentedKind, KindOfWork, Texts, WorkView } from './work.ts';
 
-/** Those with a field in documents. A task has at most one of these fields. */
+/** Kinds with a field in documents. A task has at most one of these fields. */
 const documented = { docker, process, function: functionKind };
 const kinds = { ...documented, none };
 
 export type WorkKind = keyof typeof kinds;
 export type DocumentedWorkKind = keyof typeof documented;
-/** What a runtime executes: a block with every placeholder filled in. */
+/** The work that a runtime executes: a block with all placeholders expanded. */
 export type Work = ReturnType<(typeof kinds)[WorkKind]['expand']>;
 
 export const workKinds: readonly WorkKind[] = Object.values(kinds).map(({ kind }) => kind);
 export const documentedKinds: readonly DocumentedKind<DocumentedWorkKind, Work>[] = Object.values(documented);
 
-/** Undefined: this release does not know it. */
+/** Undefined: this release does not know the kind. */
 export function findKind(kind: string): KindOfWork<WorkKind, Work> | undefined {
   return isWorkKind(kind) ? kinds[kind] : undefined;
 }
@@ -30,7 +30,7 @@ function isWorkKind(kind: string): kind is WorkKind {
   return Object.hasOwn(kinds, kind);
 }
 
-/** The block of a task document that has passed every check. */
+/** The block of a task document that has passed all checks. */
 export function buildBlock(task: Readonly<Record<string, unknown>>): RuntimeBlock {
   for (const each of documentedKinds) {
     const field = task[each.kind];

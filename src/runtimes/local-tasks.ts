@@ -1,6 +1,6 @@
 /**
- * Which tenants may run tasks on the machines of workers themselves, as processes and functions. The setting keeps them
- * from tenants other than `default`, whose operators are not trusted with those machines.
+ * Decides which tenants may run tasks on the machines of workers themselves, as processes and functions. The setting can restrict
+ * that to the tenant `default`, if the operators of other tenants are not trusted with those machines.
  */
 import type { LocalTasks } from '../contract/local-tasks.ts';
 import { defaultTenant } from '../contract/tenants.ts';

@@ -7,14 +7,14 @@ import { processFactory } from './process/runtime.ts';
 
 const factories: readonly RuntimeFactory[] = [noneFactory, functionFactory, processFactory];
 
-/** The runtimes for these kinds of work. A kind that this worker cannot serve is left out. */
+/** The runtimes for these kinds of work. Kinds that this worker cannot serve are left out. */
 export function makeRuntimes(kinds: readonly WorkKind[], options: RuntimeOptions): Runtime[] {
   return factories
     .filter((factory) => serves(factory, kinds) && factory.missing?.(options) === undefined)
     .map((factory) => factory.make(options));
 }
 
-/** Those of these kinds of work that this worker cannot serve, with the reason. */
+/** The kinds of work that this worker cannot serve, with the reasons. */
 export function findMissing(
   kinds: readonly WorkKind[],
   options: Omit<RuntimeOptions, 'worker'>,

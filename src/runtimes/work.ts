@@ -1,25 +1,25 @@
 /**
- * What a kind of work is: the part that documents, the engine and workers share. It holds data and pure functions only, so
- * that the engine loads nothing of what executes tasks.
+ * The definition of a kind of work: the part that documents, the engine and workers share. It has data and pure functions only, so
+ * that the engine loads no code that executes tasks.
  *
- * A document has a field (`docker: {…}`). `build` turns the field into a block, which is stored with the run's version and
- * sent to workers. `expand` fills in the placeholders of a block: that is the work which a runtime is given.
+ * A document has a field (`docker: {…}`). `build` converts the field to a block, which is stored with the run's version and sent
+ * to workers. `expand` fills in the placeholders of a block: the result is the work that a runtime gets.
  */
 import type { z } from 'zod';
 import type { RuntimeBlock } from '../contract/wire.ts';
 import { shapeFaults } from '../kernel/text/shape-faults.ts';
 
-/** How the texts of a block are filled in. */
+/** Functions that expand the texts of a block. */
 export interface Texts {
   text(text: string): string;
-  /** Every string inside a JSON value. */
+  /** Expands every string inside a JSON value. */
   value(value: unknown): unknown;
 }
 
-/** Leaves placeholders as the document has them. */
+/** Keeps placeholders as in the document. */
 export const asWritten: Texts = { text: (text) => text, value: (value) => value };
 
-/** Work in the terms of the API. */
+/** The fields of work in the API. */
 export interface WorkView {
   readonly command: readonly string[] | null;
   readonly image: string | null;
@@ -30,27 +30,27 @@ export interface WorkView {
 export const emptyView: WorkView = { command: null, image: null, cwd: null, input: null };
 
 interface Traits<K extends string> {
-  /** Also the name of its field in documents, and the first half of its lanes. */
+  /** Also the name of its field in documents, and the first part of its lanes. */
   readonly kind: K;
-  /** Its tasks run on the worker's own machine, so `MILLRACE_LOCAL_TASKS` decides which tenants may have them. */
+  /** Its tasks run on the worker's own machine, so `MILLRACE_LOCAL_TASKS` decides which tenants may use it. */
   readonly isLocal: boolean;
-  /** What to do when no worker serves it. `flags` select the queue: `''` or ` --queue NAME`. */
+  /** The advice if no worker serves it. `flags` select the queue: `''` or ` --queue NAME`. */
   remedy(flags: string): string;
 }
 
-/** A kind of work as the table (`kinds.ts`) holds it. */
+/** A kind of work in the table (`kinds.ts`). */
 export interface KindOfWork<K extends string, W> extends Traits<K> {
-  /** Throws an error that names the faults if the block is not of this kind's shape. */
+  /** Throws an error with the faults if the block does not have the shape of this kind. */
   expand(block: RuntimeBlock, texts: Texts): W;
   view(block: RuntimeBlock, texts: Texts): WorkView;
 }
 
-/** A kind of work that has a field in documents; only `none` has none. */
+/** A kind of work with a field in documents; only `none` has no field. */
 export interface DocumentedKind<K extends string, W> extends KindOfWork<K, W> {
   readonly schema: z.ZodObject;
-  /** What the field means, as a sentence. */
+  /** The meaning of the field, as a sentence. */
   readonly summary: string;
-  /** The members of the field whose texts may hold placeholders, beside `env`. */
+  /** The members of the field whose texts may contain placeholders, besides `env`. */
   readonly templates: readonly string[];
   /** `field` has passed `schema`. */
   build(field: unknown): RuntimeBlock;
@@ -61,7 +61,7 @@ interface Definition<K extends string, D extends z.ZodObject, B extends { kind: 
   readonly summary: string;
   readonly schema: D;
   readonly templates: readonly (keyof z.infer<D> & string)[];
-  /** The block without its `env`, which all kinds have in common. */
+  /** The block without its `env`, which all kinds have. */
   readonly block: z.ZodType<B>;
   build(field: z.infer<D>): B & RuntimeBlock;
   expand(block: B, texts: Texts): W;
@@ -75,17 +75,17 @@ export function defineKind<const K extends string, D extends z.ZodObject, B exte
     definition.expand(parseBlock(definition.block, block), texts);
   return {
     ...definition,
-    // checked by the schema of documents, of which `schema` is a part
+    // validated by the schema of documents, which includes `schema`
     build: (field) => definition.build(field as z.infer<D>),
     expand,
     view: (block, texts) => ({ ...emptyView, ...definition.view(expand(block, texts)) }),
   };
 }
 
-/** A server of another release may know fields that this one does not understand. */
+/** A server of another release may use fields that this one does not know. */
 function parseBlock<B>(schema: z.ZodType<B>, block: RuntimeBlock): B {
   const parsed = schema.safeParse(block);
   if (parsed.success) return parsed.data;
   const faults = shapeFaults(parsed.error.issues).map(({ path, message }) => `${path} ${message}`);
-  throw new Error(`its "${block.kind}" block is not understood: ${faults.join('; ')}`);
+  throw new Error(`its "${block.kind}" block is not valid: ${faults.join('; ')}`);
 }

@@ -4,7 +4,7 @@
  */
 import { checkpoint } from './checkpoints.ts';
 import type { Service } from '../kernel/service.ts';
-import { tellKilled } from '../runs/claim.ts';
+import { hintCancellations } from '../runs/claim.ts';
 import { lookForWork } from './queries.ts';
 import type { Scheduling } from './scheduling.ts';
 
@@ -45,7 +45,7 @@ function offering(scheduling: Scheduling, onLook: (ready: boolean) => void): Ser
     // a wait that was not cut short was long enough, though the clock may stand still
     if (signal.aborted || (rung && time.now() - lookedMs < sweepEveryMs)) return () => wait(signal);
     const { lanes, killed } = await lookForWork(db);
-    if (killed) await tellKilled(ctx);
+    if (killed) await hintCancellations(ctx);
     lookedMs = time.now();
     const ready = lanes === undefined || lanes.length > 0;
     onLook(ready);

@@ -10,7 +10,7 @@ import { LogThrottle } from '../kernel/log-throttle.ts';
 import { loop, type Service } from '../kernel/service.ts';
 import { type Db, onPool } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
-import { tellKilled } from '../runs/claim.ts';
+import { hintCancellations } from '../runs/claim.ts';
 import { PartFaults, type Progress } from './part-faults.ts';
 
 /** Nothing fires later because these fail. */
@@ -66,7 +66,7 @@ export class Scheduling {
 
   /** Running runs are to be killed, because a newer instant takes their place: sends a hint to their workers. */
   readonly killed = async (runs: number): Promise<void> => {
-    if (runs > 0) await tellKilled(this.ctx);
+    if (runs > 0) await hintCancellations(this.ctx);
   };
 
   /** Makes a handler that logs, throttled, what a processor was doing when it failed. */

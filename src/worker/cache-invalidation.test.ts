@@ -13,7 +13,7 @@ function setUp(): { invalidation: CacheInvalidation; dropped: (Invalidation | 'a
   };
 }
 
-it('of a gateway that is not known drops everything, once; then what it tells', () => {
+it('an unknown gateway empties the cache once; later ones drop the listed objects', () => {
   const { invalidation, dropped } = setUp();
   const [one, two] = [change(), change()];
   invalidation.apply({ epoch: 'g', newest: 3, invalidate: [] });
@@ -22,7 +22,7 @@ it('of a gateway that is not known drops everything, once; then what it tells', 
   expect([dropped, invalidation.seen]).toEqual([['all', one, two], { g: 5 }]);
 });
 
-it('that was told twice, to two requests at once, is no gap', () => {
+it('an invalidation that two concurrent requests receive does not count as a gap', () => {
   const { invalidation, dropped } = setUp();
   const [one, two] = [change(), change()];
   invalidation.apply({ epoch: 'g', newest: 0, invalidate: [] });
@@ -31,14 +31,14 @@ it('that was told twice, to two requests at once, is no gap', () => {
   expect([dropped, invalidation.seen]).toEqual([['all', one, two, one], { g: 2 }]);
 });
 
-it('of which not all could be told drops everything', () => {
+it('missing invalidations empty the cache', () => {
   const { invalidation, dropped } = setUp();
   invalidation.apply({ epoch: 'g', newest: 0, invalidate: [] });
   invalidation.apply({ epoch: 'g', newest: 2_000, invalidate: [change()] });
   expect([dropped, invalidation.seen]).toEqual([['all', 'all'], { g: 2_000 }]);
 });
 
-it('is counted for a few gateways, those heard last', () => {
+it('positions are kept for the 16 most recent gateways', () => {
   const { invalidation } = setUp();
   for (let i = 0; i < 100; i++) {
     invalidation.apply({ epoch: `g${i}`, newest: i, invalidate: [] });

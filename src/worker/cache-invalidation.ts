@@ -1,17 +1,17 @@
 /**
- * Drops what this worker has cached when gateways say that it has changed. Definitions are immutable by (task, version),
- * except for the name of their project.
+ * Drops cached objects that gateways report as changed. Definitions are immutable by (task, version), except for the name of
+ * their project.
  *
- * Each gateway numbers its invalidations under an epoch (`gateway/desks/invalidation-log.ts`). Everything is dropped when
- * the epoch is new to this worker (the gateway has started since, or is another behind the same address), and when some of
- * the invalidations were no longer kept.
+ * Each gateway numbers its invalidations under an epoch (`gateway/desks/invalidation-log.ts`). The whole cache is dropped if the
+ * epoch is new to this worker (the gateway has restarted, or another one has the same address), and if some of the invalidations
+ * were no longer kept.
  */
 import type { Seen, Signals } from '../contract/wire.ts';
 import type { DefinitionCache } from './definition-cache.ts';
 
 const maxEpochs = 16;
 
-/** Something that is cached; each kind of cache drops what is its. */
+/** A cache that drops its objects by invalidation. */
 type Cache = Pick<DefinitionCache, 'drop' | 'dropAll'>;
 
 export class CacheInvalidation {
@@ -22,7 +22,7 @@ export class CacheInvalidation {
     this.#cache = cache;
   }
 
-  /** To be sent with every poll and heartbeat. */
+  /** Sent with every poll and heartbeat. */
   get seen(): Seen {
     return Object.fromEntries(this.#seen);
   }
@@ -31,7 +31,7 @@ export class CacheInvalidation {
     const known = this.#seen.get(epoch);
     if (known === undefined || newest - known > invalidate.length) this.#cache.dropAll();
     else for (const change of invalidate) this.#cache.drop(change);
-    this.#seen.delete(epoch); // to the end: heard last
+    this.#seen.delete(epoch); // moves it to the end: most recent
     this.#seen.set(epoch, Math.max(newest, known ?? 0));
     for (const old of this.#seen.keys()) {
       if (this.#seen.size <= maxEpochs) return;

@@ -34,7 +34,7 @@ afterEach(async () => {
 
 const send = (body = {}, signal = never): Promise<Answer> => carry({ url, key: 'k', body }, signal);
 
-it('carries a message whole, with its key, and its answer whatever it is', async () => {
+it('a message is sent completely, with its key, and any answer is returned', async () => {
   answer = ({ method, headers, url: path }, response, body) => {
     response.writeHead(418).end(`${method} ${path} ${headers.authorization} ${headers['content-type']} ${body}`);
   };
@@ -43,13 +43,13 @@ it('carries a message whole, with its key, and its answer whatever it is', async
   expect(await send(body)).toEqual({ status: 418, text });
 });
 
-it('uses a connection again', async () => {
+it('a connection is reused', async () => {
   answer = (_, response) => response.end('ok');
   for (let i = 0; i < 5; i++) await send();
   expect(sockets).toHaveLength(1);
 });
 
-it('sends a message again whose connection had just been closed', async () => {
+it('a message is sent again if its reused connection had just been closed', async () => {
   answer = (_, response) => response.end('ok');
   await send();
   answer = (request) => {
@@ -60,7 +60,7 @@ it('sends a message again whose connection had just been closed', async () => {
   expect(sockets).toHaveLength(2);
 });
 
-it('does not try for ever: a new connection that is closed is an error', async () => {
+it('a new connection that is closed is an error, without another attempt', async () => {
   let tries = 0;
   answer = (request) => {
     tries++;
@@ -78,7 +78,7 @@ it('an answer that is cut off is an error', async () => {
   await expect(send()).rejects.toThrow();
 });
 
-it('an answer that comes before all was sent, and a close, is only an answer', async () => {
+it('an answer before the end of the request, followed by a close, is returned', async () => {
   const early = createTcpServer((socket) => {
     socket.on('error', () => {}).pause();
     socket.end('HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\nno');
@@ -89,12 +89,12 @@ it('an answer that comes before all was sent, and a close, is only an answer', a
   const to = new URL(`http://127.0.0.1:${(early.address() as AddressInfo).port}/internal/report`);
   const answered = carry({ url: to, key: 'k', body: { text: 'x'.repeat(16_000_000) } }, never);
   expect(await answered).toEqual({ status: 401, text: 'no' });
-  await new Promise((resolve) => early.close(resolve)); // its connection is closed
+  await new Promise((resolve) => early.close(resolve)); // waits until its connection is closed
   answer = (_, response) => response.end('ok');
   expect(await send()).toEqual({ status: 200, text: 'ok' });
 });
 
-it('listens to a connection once, however often it is used', async () => {
+it('a reused connection gets one listener only', async () => {
   answer = (_, response) => response.end('ok');
   const warnings: Error[] = [];
   const note = (warning: Error): void => void warnings.push(warning);
@@ -104,7 +104,7 @@ it('listens to a connection once, however often it is used', async () => {
   expect([sockets.length, warnings]).toEqual([1, []]);
 });
 
-it('an abort ends it, before and while it waits', async () => {
+it('an abort ends a message before and while it waits', async () => {
   answer = () => {};
   const control = new AbortController();
   const waiting = send({}, control.signal);
@@ -114,19 +114,19 @@ it('an abort ends it, before and while it waits', async () => {
   await expect(send({}, control.signal)).rejects.toMatchObject({ name: 'AbortError' });
 });
 
-it('tells where a redirection leads, and does not take the key there', async () => {
+it('a redirection is reported with its target, and not followed with the key', async () => {
   answer = (_, response) => response.writeHead(308, { location: 'https://elsewhere.example/' }).end();
   expect(await send()).toEqual({ status: 308, text: 'see https://elsewhere.example/' });
 });
 
-it('within a process the message itself arrives, and the answer itself comes back', async () => {
+it('within a process, message and answer are passed as objects', async () => {
   const body = { a: 1 };
   const within = inProcess(async (path, message) => ({ path, message }));
   const answered = await within({ url, key: 'k', body }, never);
   expect(answered).toEqual({ made: { path: '/internal/claim', message: body } });
 });
 
-it('within a process a refusal is told as over the network', async () => {
+it('within a process, a rejection looks as over the network', async () => {
   const within = inProcess(() => Promise.reject(new MillraceError('tenant_unavailable', 'it is away')));
   const { status, text } = (await within({ url, key: 'k', body: {} }, never)) as Received;
   expect([status, JSON.parse(text)]).toEqual([
@@ -135,7 +135,7 @@ it('within a process a refusal is told as over the network', async () => {
   ]);
 });
 
-it('within a process an abort ends it as well, though nobody there heeds it', async () => {
+it('within a process, an abort ends a message even if the gateway ignores it', async () => {
   const within = inProcess(() => new Promise(() => {}));
   const control = new AbortController();
   const waiting = within({ url, key: 'k', body: {} }, control.signal);

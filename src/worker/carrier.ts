@@ -1,8 +1,8 @@
 /**
- * Carries a worker's messages to the API, and answers back: over the network, or to a gateway in the same process.
+ * Carries a worker's messages to the API, and the answers back: over the network, or to a gateway in the same process.
  *
- * The network's goes by node:http. `fetch` took three times the processor time for such small messages, more than all else
- * that a busy worker does (measured).
+ * Over the network it uses node:http. `fetch` took three times the processor time for such small messages, more than all other
+ * work of a busy worker (measured).
  */
 import * as http from 'node:http';
 import * as https from 'node:https';
@@ -15,13 +15,13 @@ interface Message {
   readonly body: object;
 }
 
-/** As it came over the network. */
+/** An answer from the network. */
 export interface Received {
   readonly status: number;
   readonly text: string;
 }
 
-/** `made`: by this build, in this process, so that it needs no check. */
+/** `made`: an object of the same build in this process, which needs no validation. */
 export type Answer = Received | { readonly made: unknown };
 
 export type Carry = (message: Message, signal: AbortSignal) => Promise<Answer>;
@@ -43,7 +43,7 @@ export function overNetwork(): Carry {
       try {
         return await answerTo(request, body);
       } catch (error) {
-        // a connection that the other side closed just when it was taken again: every message may be sent twice
+        // the other side closed the connection just when it was reused; every message may be sent twice
         if (!request.reusedSocket || signal.aborted || !isReset(error)) throw error;
       }
     }
@@ -69,8 +69,8 @@ function answerTo(request: http.ClientRequest, body: string): Promise<Received> 
 }
 
 /**
- * Node listens to a connection until its request is answered and sent, and takes a write that fails for sent: where an answer
- * came before all was sent, the error that follows would end the process.
+ * Node listens to a connection until its request is answered and sent, and treats a failed write as sent. If an answer arrived
+ * before the end of the request, the error that follows would end the process without this listener.
  */
 function listen(socket: Socket): void {
   if (!socket.listeners('error').includes(ignore)) socket.on('error', ignore);
@@ -82,7 +82,7 @@ function isReset(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
 }
 
-/** `call`: the gateway of this process. It rejects with what a worker elsewhere would be told. */
+/** `call`: the gateway of this process. It rejects with the error that a remote worker would receive. */
 export function inProcess(call: (pathname: string, body: object, signal: AbortSignal) => Promise<unknown>): Carry {
   return async ({ url, body }, signal) => {
     try {
@@ -95,7 +95,7 @@ export function inProcess(call: (pathname: string, body: object, signal: AbortSi
   };
 }
 
-/** Whoever answers may not heed it, or be in the middle of something. */
+/** The gateway may ignore the abort, or notice it later. */
 function abortOf(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const abort = (): void => reject(signal.reason as Error);

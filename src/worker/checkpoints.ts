@@ -2,12 +2,12 @@
 import { declareCheckpoints } from '../kernel/checkpoint.ts';
 
 export const { names: workerCheckpoints, checkpoint } = declareCheckpoints(
-  // the worker holds runs and has begun none
+  // the worker holds runs, but has begun none
   'worker.claimed',
-  // a task has ended, which only the worker knows
+  // a task has ended, and only the worker knows it
   'worker.ended',
   // a report is about to be sent
   'worker.report',
-  // the report is acknowledged, the worker has not taken note
+  // the report is acknowledged, but the worker has not processed the answer
   'worker.reported',
 );

@@ -11,7 +11,7 @@ const patience = { timeout: 10_000, interval: 5 };
 let claimer: Claimer | undefined;
 afterEach(() => claimer?.stop());
 
-/** A worker that has room for one more of whatever is not full. */
+/** A worker with one free place, for all tenants that are not full. */
 async function setUp(): Promise<{
   calls: Call[];
   taken: number[];
@@ -46,13 +46,13 @@ async function setUp(): Promise<{
 
 const soon = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));
 
-it('asks again at once when a tenant that was left out has room, and takes what either poll brings', async () => {
+it('the claimer polls again at once when a left-out tenant has room, and accepts runs of both polls', async () => {
   const { calls, taken, full, nth } = await setUp();
   full.add('b').add('c');
   (await nth(1)).answer(1);
   const second = await nth(2);
   expect(second.wish).toEqual({ free: 1, without: ['b', 'c'], wait_ms: 10_000 });
-  // room for those that were not left out is no reason
+  // room for tenants that were not left out is no reason to poll again
   claimer?.roomChanged();
   await soon();
   expect(calls).toHaveLength(2);
@@ -66,7 +66,7 @@ it('asks again at once when a tenant that was left out has room, and takes what 
   expect(taken).toEqual([1, 2, 3]);
 });
 
-it('has no more than one older poll waiting, and asks for short whiles as long as it does', async () => {
+it('at most one older poll waits, and meanwhile polls are short', async () => {
   const { calls, full, nth } = await setUp();
   full.add('b');
   (await nth(1)).answer(1);
@@ -87,7 +87,7 @@ it('has no more than one older poll waiting, and asks for short whiles as long a
   expect((await nth(5)).wish.wait_ms).toBe(10_000);
 });
 
-it('ends no sooner than the poll that another has taken the place of', async () => {
+it('the claimer stops only after the replaced poll has ended', async () => {
   const { taken, full, nth } = await setUp();
   full.add('b');
   (await nth(1)).answer(1);

@@ -1,34 +1,33 @@
 /**
- * Keeps a worker's places filled: one poll at a time, for all places that are free, and the next as soon as it is
- * answered.
+ * Keeps a worker's places filled: one poll at a time, for all free places, and the next as soon as it is answered.
  *
- * A tenant that has too much unreported is left out, so that the others are served meanwhile. When there is room for it
- * again, the next poll takes the place of the one that waits: the API ends the older of two.
+ * A tenant with too many unacknowledged reports is left out, so that the others are served meanwhile. When there is room for it
+ * again, the next poll replaces the waiting one: the API ends the older of two.
  *
- * A poll that asks for runs is not aborted, because an answer already made would be lost with them until the lease ends.
- * When all places are taken a poll for nothing waits for signals; that one is aborted as soon as a place is free.
+ * A poll that asks for runs is not aborted, because the runs of an answer under way would be lost until their lease expires.
+ * When all places are taken, a poll without places waits for signals; it is aborted as soon as a place is free.
  */
 import type { ClaimAnswer, ClaimRequest } from '../contract/wire.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
 import { loop, pause, type Service } from '../kernel/service.ts';
 
-/** What a poll asks for. */
+/** The request of a poll. */
 type Wish = Pick<ClaimRequest, 'free' | 'without' | 'wait_ms'>;
 
 export interface ClaimerOptions {
   poll(wish: Wish, signal: AbortSignal): Promise<ClaimAnswer>;
-  /** How many more runs fit now. */
+  /** The number of runs that fit now. */
   free(): number;
-  /** Tenants of which no more fit now. */
+  /** Tenants without room for more runs now. */
   without(): string[];
   take(answer: ClaimAnswer): void;
   readonly waitMs: ClaimRequest['wait_ms'];
   readonly onError: (error: unknown) => void;
 }
 
-/** How long a full worker waits for a place before it opens a poll for signals: a busy one never does. */
+/** How long a full worker waits for a place before it opens a poll for signals. A busy worker never gets there. */
 const fullMs = 50;
-/** How long a poll waits while an older one does that nobody has ended: the one has no room for some, so must be short. */
+/** How long a poll waits beside an older one that has not ended. It is short, because that one leaves out some tenants. */
 const besideMs = 20;
 
 export class Claimer implements Service {
@@ -38,7 +37,7 @@ export class Claimer implements Service {
   #onRoom: (() => void) | undefined;
   #fruitless = 0;
   #quiet = false;
-  /** A poll that waits still, though another has taken its place. */
+  /** A replaced poll that still waits. */
   #older: Promise<void> | undefined;
 
   constructor(options: ClaimerOptions) {
@@ -56,7 +55,7 @@ export class Claimer implements Service {
     await this.#service.start();
   }
 
-  /** No further poll; the one under way may still bring runs. */
+  /** Begins no further poll; the one under way may still return runs. */
   quiet(): void {
     this.#quiet = true;
     this.#onRoom?.();
@@ -68,12 +67,12 @@ export class Claimer implements Service {
     await this.#older;
   }
 
-  /** There may be more room than before. */
+  /** Call it when there may be more room than before. */
   roomChanged(): void {
     this.#onRoom?.();
   }
 
-  /** One poll; once quiet, none. */
+  /** One poll; none while quiet. */
   async #pass(signal: AbortSignal): Promise<void> {
     if (this.#quiet) return untilAborted(signal);
     const free = this.#options.free();
@@ -94,11 +93,11 @@ export class Claimer implements Service {
     this.#options.take(answer);
     const fruitless = answer.runs.length === 0 && performance.now() - sentAt < 10;
     this.#fruitless = fruitless ? this.#fruitless + 1 : 0;
-    // an API that answers "nothing" at once, again and again, is not asked in a tight loop
+    // pauses if the API returns no runs at once, several times in a row
     if (this.#fruitless > 3) await pause(50, signal);
   }
 
-  /** Whether one of these tenants has room again before the poll without them has come to its end. */
+  /** Whether one of these tenants has room again before the poll without them has ended. */
   async #roomFor(without: readonly string[], asking: Promise<void>): Promise<boolean> {
     const room = new Promise<boolean>((resolve) => {
       this.#onRoom = () => {
@@ -129,7 +128,7 @@ export class Claimer implements Service {
     }
   }
 
-  /** Whether there is reason to look again before the time is over. A busy worker comes here often: no errors are made. */
+  /** Whether there may be room before the time is over. A busy worker calls this often, so it creates no errors. */
   async #roomWithin(ms: number, signal: AbortSignal): Promise<boolean> {
     return await new Promise<boolean>((resolve) => {
       const settle = (room: boolean): void => {

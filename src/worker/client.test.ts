@@ -15,7 +15,7 @@ function clientOver(carry: Carry, log: Log = silent): Client {
 
 const identity = { worker: 'w', incarnation: 1 };
 
-it('any number of requests may wait on one signal, which ends them all', async () => {
+it('any number of requests may wait on one signal, and an abort ends all', async () => {
   const warnings: Error[] = [];
   const note = (warning: Error): void => void warnings.push(warning);
   process.on('warning', note);
@@ -32,7 +32,7 @@ it('any number of requests may wait on one signal, which ends them all', async (
   expect(warnings).toEqual([]);
 });
 
-it('an address with a path is kept, and what is no answer counts as none', async () => {
+it('the path of the address is kept, and an invalid answer counts as none', async () => {
   const asked: string[] = [];
   const client = clientOver(async ({ url }) => {
     asked.push(url.href);
@@ -48,7 +48,7 @@ it.each([
   { status: 308, text: 'see https://elsewhere.example/', code: 'unreachable' },
   { status: 422, text: '{"detail":"no', code: 'bad_request' },
   { status: 503, text: '{"code":"tenant_unavailable"}', code: 'tenant_unavailable' },
-])('$status is $code, with what was answered', async ({ status, text, code }) => {
+])('the status $status becomes the error $code, with the answered text', async ({ status, text, code }) => {
   const client = clientOver(async () => ({ status, text }));
   const asking = client.heartbeat({ ...identity } as never, 1_000);
   await expect(asking).rejects.toMatchObject({ code, message: `heartbeat was answered ${status}: ${text}` });
@@ -57,19 +57,16 @@ it.each([
 it.each([
   ['undecryptable', 'stash entry db: the value was encrypted'],
   ['stash_too_large', 'its variables take 1200066 bytes from the stash'],
-])(
-  'stash values that are %s are told in their own words, at once, and are no fault of the API',
-  async (code, detail) => {
-    const said: unknown[] = [];
-    const log = {
-      ...silent,
-      warn: (...words: unknown[]) => said.push(words),
-      error: (...words: unknown[]) => said.push(words),
-    };
-    const text = JSON.stringify({ code, detail });
-    const client = clientOver(async () => ({ status: 422, text }), log);
-    const asking = client.secrets({ tenant: 't', run: 'r', lease: 1, names: ['db'] }, new AbortController().signal);
-    await expect(asking).rejects.toMatchObject({ code, message: detail });
-    expect(said).toEqual([]);
-  },
-);
+])('the stash error %s is thrown at once with its detail, and does not count as an outage', async (code, detail) => {
+  const said: unknown[] = [];
+  const log = {
+    ...silent,
+    warn: (...words: unknown[]) => said.push(words),
+    error: (...words: unknown[]) => said.push(words),
+  };
+  const text = JSON.stringify({ code, detail });
+  const client = clientOver(async () => ({ status: 422, text }), log);
+  const asking = client.secrets({ tenant: 't', run: 'r', lease: 1, names: ['db'] }, new AbortController().signal);
+  await expect(asking).rejects.toMatchObject({ code, message: detail });
+  expect(said).toEqual([]);
+});

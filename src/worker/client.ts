@@ -1,13 +1,12 @@
 /**
- * The typed client of the wire under `/internal`: one method per message, carried by whoever is given (the
- * network, or under `up` the process itself).
+ * The typed client of the wire under `/internal`: one method per message, sent by the given carrier (the network, or under
+ * `up` the process itself).
  *
- * 1. Answers are parsed; one that is not understood counts as none.
- * 2. What may pass (no connection, no answer in time, 5xx, a key not accepted at the moment) is thrown as
- *    `unreachable`; `persistently` tries again for as long as it takes. What will not pass is thrown as it is.
- * 3. A tenant that cannot be served now is not the API's failure: who asked for several is told which, who asked for one
- *    gets `tenant_unavailable`.
- * 4. An outage is logged when it begins, once a minute, and when it is over. It never ends the worker (design §7).
+ * 1. Answers are parsed; an invalid one counts as none.
+ * 2. Temporary errors (no connection, no answer in time, 5xx, a key not accepted at the moment) are thrown as `unreachable`;
+ *    `#persistently` retries without a limit. Permanent errors are thrown as they are.
+ * 3. An unavailable tenant does not count as an outage of the API: a request for several tenants gets a list of the failed
+ *    ones, a request for one gets `tenant_unavailable`.
  */
 import { setMaxListeners } from 'node:events';
 import { z } from 'zod';
@@ -43,7 +42,7 @@ export interface ClientOptions {
   readonly outage: Outage;
 }
 
-/** Answers that the same request will get again, however often it is sent. */
+/** Statuses that the same request will always get. */
 const hopeless = new Set([400, 413, 415, 422]);
 const answerWithinMs = 15_000;
 
@@ -55,22 +54,22 @@ export class Client {
     this.#options = options;
   }
 
-  /** Waits as long as the request says. */
+  /** Waits as long as the request asks for. */
   claim(request: ClaimRequest, signal: AbortSignal): Promise<ClaimAnswer> {
     return this.#post('claim', request, { schema: claimAnswer, signal, withinMs: request.wait_ms + answerWithinMs });
   }
 
-  /** Answers what could not be applied, and runs for the places that came along. */
+  /** Returns the reports that could not be applied, and runs for the places of the request. */
   report(request: ReportRequest, signal: AbortSignal): Promise<ReportAnswer> {
     return this.#persistently(() => this.#post('report', request, { schema: reportAnswer, signal }), signal);
   }
 
-  /** One try: the next heartbeat says more than a repeated one. */
+  /** One attempt only, because the next heartbeat has newer data than a repeated one. */
   heartbeat(request: HeartbeatRequest, withinMs: number, signal?: AbortSignal): Promise<HeartbeatAnswer> {
     return this.#post('heartbeat', request, { schema: heartbeatAnswer, withinMs, signal });
   }
 
-  /** Of one tenant; tries for as long as that takes, too. */
+  /** Sends chunks of one tenant. Retries without a limit, also while the tenant is unavailable. */
   async logs(request: LogsRequest, signal: AbortSignal): Promise<void> {
     const send = async (): Promise<void> => {
       const { failed } = await this.#post('logs', request, { schema: logsAnswer, signal });
@@ -80,7 +79,7 @@ export class Client {
     await persist(send, { backoff: reconnect, signal, giveUp });
   }
 
-  /** Those that exist, and which tenants could not be asked. */
+  /** The definitions that exist, and the tenants that could not be reached. */
   async definitions(
     body: DefinitionsRequest,
     signal: AbortSignal,
@@ -88,7 +87,7 @@ export class Client {
     return this.#persistently(() => this.#post('definitions', body, { schema: definitionsAnswer, signal }), signal);
   }
 
-  /** The stash entries that exist, of those named. */
+  /** The named stash entries that exist. */
   async secrets(body: SecretsRequest, signal: AbortSignal): Promise<Map<string, Buffer>> {
     const { values } = await this.#persistently(
       () => this.#post('secrets', body, { schema: secretsAnswer, signal }),
@@ -108,11 +107,11 @@ export class Client {
       this.#options.outage.worked();
       return answer;
     } catch (error) {
-      const told = error instanceof MillraceError ? error : unreachable(path, error);
-      if (isTenantAway(told) || ownCodes.includes(told.code)) this.#options.outage.worked();
-      else if (!isUnreachable(told)) this.#options.outage.refused(told);
-      else if (!how.signal?.aborted) this.#options.outage.failed(told);
-      throw told;
+      const known = error instanceof MillraceError ? error : unreachable(path, error);
+      if (isTenantAway(known) || ownCodes.includes(known.code)) this.#options.outage.worked();
+      else if (!isUnreachable(known)) this.#options.outage.refused(known);
+      else if (!how.signal?.aborted) this.#options.outage.failed(known);
+      throw known;
     } finally {
       limit.release();
     }
@@ -123,10 +122,10 @@ export class Client {
     const answer = await carry({ url: this.#urlOf(path), key, body }, signal);
     if ('made' in answer) return answer.made as z.infer<S>;
     const { status, text } = answer;
-    if (status < 200 || status > 299) throw refusal(path, status, text);
+    if (status < 200 || status > 299) throw makeError(path, status, text);
     const parsed = schema.safeParse(JSON.parse(text));
     if (parsed.success) return parsed.data;
-    throw new MillraceError('unreachable', `The answer to ${path} is not understood`, { cause: parsed.error });
+    throw new MillraceError('unreachable', `the answer to ${path} is not valid`, { cause: parsed.error });
   }
 
   #urlOf(path: string): URL {
@@ -150,7 +149,7 @@ interface How<S> {
   readonly signal?: AbortSignal | undefined;
 }
 
-function refusal(path: string, status: number, text: string): MillraceError {
+function makeError(path: string, status: number, text: string): MillraceError {
   const answered = `${path} was answered ${status}: ${text.slice(0, 1_000)}`;
   const { code, detail } = problemIn(text);
   if (status === 503 && awayCodes.has(code)) return new MillraceError('tenant_unavailable', answered);
@@ -160,12 +159,12 @@ function refusal(path: string, status: number, text: string): MillraceError {
 }
 
 /**
- * Refusals that the API would repeat, though it works: stash values that cannot be read, or are too large, end their run, and
- * an id that cannot be used is given up by its worker.
+ * Errors that the API would repeat although it works. Stash values that cannot be read, or are too large, end their run. A worker
+ * whose id is refused takes another one.
  */
 const ownCodes: readonly ErrorCode[] = ['undecryptable', 'stash_too_large', 'worker_refused'];
 
-/** The codes of a problem that is one tenant's. */
+/** The codes of problems that concern one tenant. */
 const awayCodes: ReadonlySet<unknown> = new Set(['tenant_unavailable', 'not_installed', 'no_engine']);
 
 const problem = z.object({ code: z.string(), detail: z.string() }).partial();
@@ -187,7 +186,7 @@ export function isWorkerRefused(error: unknown): error is MillraceError {
   return error instanceof MillraceError && error.code === 'worker_refused';
 }
 
-/** Longer retries would keep a place that runs of other tenants wait for. */
+/** A longer retry would keep a place that runs of other tenants wait for. */
 const maxRetryMs = 2_000;
 
 /** Retries for 2 s while the tenant of the run is unavailable. */
@@ -202,7 +201,7 @@ function isUnreachable(error: unknown): boolean {
 }
 
 function unreachable(path: string, cause: unknown): MillraceError {
-  return new MillraceError('unreachable', `${path} got no answer`, { cause });
+  return new MillraceError('unreachable', `no answer to ${path}`, { cause });
 }
 
 /** Aborts after a time or with another signal. (`AbortSignal.any` keeps memory on a long-lived one in Node 20.) */
@@ -215,7 +214,7 @@ class Limit {
   constructor(ms: number, outer: AbortSignal | undefined) {
     this.#timer = setTimeout(this.#abort, ms);
     this.#outer = outer;
-    // as many listen as there are requests under way, each until its own is over
+    // each request under way has a listener until it is over
     if (outer !== undefined) setMaxListeners(0, outer);
     outer?.addEventListener('abort', this.#abort, { once: true });
     if (outer?.aborted) this.#abort();

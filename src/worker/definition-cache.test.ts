@@ -27,7 +27,7 @@ class Source {
   };
 }
 
-it('asks once for all that is missed in one turn, and for each only once', async () => {
+it('all misses of one turn are fetched by one request, each once', async () => {
   const source = new Source();
   const cache = new DefinitionCache(source);
   const keys = Array.from({ length: 100 }, () => key());
@@ -38,14 +38,14 @@ it('asks once for all that is missed in one turn, and for each only once', async
   expect(source.requests).toHaveLength(1);
 });
 
-it('the cache asks for no more than 1,000 definitions at once', async () => {
+it('a request has at most 1,000 definitions', async () => {
   const source = new Source();
   const cache = new DefinitionCache(source);
   await Promise.all(Array.from({ length: 2_500 }, () => cache.get(key())));
   expect(source.requests.map((request) => request.length)).toEqual([1_000, 1_000, 500]);
 });
 
-it('tells versions and tenants apart', async () => {
+it('versions and tenants have separate entries', async () => {
   const source = new Source();
   const cache = new DefinitionCache(source);
   const task = newId();
@@ -57,7 +57,7 @@ it('tells versions and tenants apart', async () => {
   expect([one?.version, two?.version, other?.tenant]).toEqual([1, 2, 'other']);
 });
 
-it('forgets the least recently used, and what is older than a day', async () => {
+it('the least recently used entries, and those older than a day, are dropped', async () => {
   const source = new Source();
   const cache = new DefinitionCache({ fetch: source.fetch, now: source.now, capacity: 2 });
   const [a, b, c] = [key(), key(), key()];
@@ -70,7 +70,7 @@ it('forgets the least recently used, and what is older than a day', async () => 
   expect(cache.peek(a)).toBeUndefined();
 });
 
-it('drops what has changed, by task and by project, of that tenant only', async () => {
+it('an invalidation drops entries by task or by project, of its tenant only', async () => {
   const source = new Source();
   const cache = new DefinitionCache(source);
   const [a, b] = [key(), key()];
@@ -82,7 +82,7 @@ it('drops what has changed, by task and by project, of that tenant only', async 
   expect(cache.peek(b)).toBeUndefined();
 });
 
-it('does not keep an answer that an invalidation has overtaken', async () => {
+it('an answer is not kept if an invalidation arrived meanwhile', async () => {
   const source = new Source();
   const cache = new DefinitionCache(source);
   const a = key();
@@ -93,7 +93,7 @@ it('does not keep an answer that an invalidation has overtaken', async () => {
   expect(cache.peek(a)).toBeUndefined();
 });
 
-it('remembers neither what does not exist nor a failed request', async () => {
+it('neither missing definitions nor failed requests are cached', async () => {
   const source = new Source();
   const cache = new DefinitionCache(source);
   const a = key();
@@ -106,7 +106,7 @@ it('remembers neither what does not exist nor a failed request', async () => {
   expect(await cache.get(a)).toMatchObject({ task: a.task });
 });
 
-it('a tenant that could not be asked is told to those who asked for its own, and to no other', async () => {
+it('an unreachable tenant rejects the requests for its own definitions only', async () => {
   const source = new Source();
   const cache = new DefinitionCache(source);
   source.away.add('b');
@@ -118,7 +118,7 @@ it('a tenant that could not be asked is told to those who asked for its own, and
   expect(await cache.get(ofB)).toMatchObject({ tenant: 'b' });
 });
 
-it('what did not fit into an answer is asked for again', async () => {
+it('definitions that did not fit into an answer are requested again', async () => {
   const source = new Source();
   const sizes: number[] = [];
   const fetch: DefinitionCacheOptions['fetch'] = async (keys) => {
@@ -133,7 +133,7 @@ it('what did not fit into an answer is asked for again', async () => {
   expect(sizes).toEqual([5, 3, 1]);
 });
 
-it('can drop everything', async () => {
+it('dropAll empties the cache', async () => {
   const source = new Source();
   const cache = new DefinitionCache(source);
   const one = key();

@@ -1,7 +1,7 @@
 /**
- * Task definitions by (tenant, task, version): least recently used go first, nothing is older than a day, and what the
- * API says has changed is dropped. All that is missed in one turn of the event loop is fetched by one request.
- * That a definition does not exist is never remembered.
+ * Caches task definitions by (tenant, task, version). The least recently used are dropped first, no entry is older than a day,
+ * and entries that the API reports as changed are dropped. All misses of one turn of the event loop are fetched by one request.
+ * Missing definitions are never cached.
  */
 import {
   answerFull,
@@ -33,7 +33,7 @@ interface Miss {
   reject(error: unknown): void;
 }
 
-/** Definitions in one request. The API bounds its answer, and names what did not fit. */
+/** Definitions in one request. The API limits its answer, and lists tenants whose definitions did not fit. */
 const batchSize = 1_000;
 
 export class DefinitionCache {
@@ -43,7 +43,7 @@ export class DefinitionCache {
   readonly #entries = new Map<string, Entry>();
   readonly #misses = new Map<string, Miss>();
   #waiting: Miss[] = [];
-  /** Counts invalidations: an answer that was asked for before one is used, but not kept. */
+  /** Counts invalidations. The answer to an earlier request is used, but not kept. */
   #generation = 0;
 
   constructor(options: DefinitionCacheOptions) {
@@ -52,18 +52,18 @@ export class DefinitionCache {
     this.#maxAgeMs = options.maxAgeMs ?? 24 * 3_600_000;
   }
 
-  /** What is at hand, without waiting. */
+  /** The cached definition, without waiting. */
   peek(key: DefinitionKey): TaskDefinition | undefined {
     const id = idOf(key);
     const entry = this.#entries.get(id);
     if (!entry) return undefined;
     this.#entries.delete(id);
     if (this.#options.now() - entry.fetchedMs > this.#maxAgeMs) return undefined;
-    this.#entries.set(id, entry); // to the end: used last
+    this.#entries.set(id, entry); // moves it to the end: most recently used
     return entry.definition;
   }
 
-  /** Undefined when there is no such definition (any more); rejects where its tenant could not be asked. */
+  /** Undefined: the definition does not exist (any more). Rejects if its tenant is unreachable. */
   async get(key: DefinitionKey): Promise<TaskDefinition | undefined> {
     return this.peek(key) ?? (await this.#miss(key).found);
   }
@@ -76,7 +76,7 @@ export class DefinitionCache {
     }
   }
 
-  /** What has changed is not known. */
+  /** Drops everything, because it is not known what has changed. */
   dropAll(): void {
     this.#generation++;
     this.#entries.clear();
@@ -104,7 +104,7 @@ export class DefinitionCache {
       const { definitions, failed } = await this.#options.fetch(misses.map((miss) => miss.key));
       const byId = new Map(definitions.map((definition) => [idOf(definition), definition]));
       const failures = new Map(failed.map((failure) => [failure.tenant, failure]));
-      // each answer has some of them, so this comes to an end
+      // each answer has some of them, so this terminates
       const isLater = ({ key }: Miss): boolean =>
         byId.size > 0 && !byId.has(idOf(key)) && failures.get(key.tenant)?.code === answerFull;
       const later = misses.filter(isLater);

@@ -2,7 +2,7 @@
  * Executes one run, step by step: facts → templates → environment, with stash values → runtime, within the timeout →
  * outcome → its log complete → the report (I3: with the lease it was claimed under).
  *
- * Whatever goes wrong becomes the run's report; nothing is thrown. A run whose lease was lost has no report.
+ * Every error becomes the run's report; nothing is thrown. A run whose lease was lost has no report.
  */
 import type { ClaimedRun, NodeWork, Report, ReportState, TaskDefinition } from '../contract/wire.ts';
 import { formatDuration } from '../kernel/text/duration.ts';
@@ -20,17 +20,17 @@ import { RunLog } from './output/run-log.ts';
 import type { RuntimeWatch } from './runtimes/runtime-watch.ts';
 
 export interface ExecutorOptions {
-  /** The stash entries that exist, of those named. */
+  /** The named stash entries that exist. */
   stash(hold: Hold, names: string[]): Promise<Map<string, Buffer>>;
   readonly runtimes: Pick<RuntimeWatch, 'find' | 'kinds'>;
   readonly shipper: Pick<LogShipper, 'open'>;
-  /** The API's address as tasks are told it. */
+  /** The API's address for tasks. */
   readonly taskUrl: string;
   readonly logLimitBytes: number;
   now(): number;
 }
 
-/** What is executed: the definition of a task, or a node, which comes with its run. */
+/** The work to execute: the definition of a task, or a node, which comes with its run. */
 export type Executable = TaskDefinition | NodeWork;
 
 interface Prepared {
@@ -53,7 +53,7 @@ export class Executor {
     this.#options = options;
   }
 
-  /** `onEnded`: nothing of the task is left; what is to be done still needs no place. */
+  /** `onEnded` is called when the task has ended; the remaining work needs no place. */
   async execute(hold: Hold, executable: Executable, onEnded: () => void): Promise<Report | undefined> {
     const startedAt = new Date(this.#options.now()).toISOString();
     const disarm = after(executable.timeout_ms, () => hold.kill('timeout'));
@@ -128,7 +128,7 @@ function factsOfRun({ run }: Hold, executable: Executable, url: string): RunFact
   throw new Error('a run of a task was given the work of a node');
 }
 
-/** A kill decides how the run ended, whatever the task made of it. A run that goes back as `unserved` keeps its reason. */
+/** A kill determines the result, whatever the outcome of the task. A run that is returned as `unserved` keeps its reason. */
 function killOutcome(hold: Hold, { timeout_ms: timeoutMs }: Executable): Outcome | undefined {
   if (hold.killed === 'timeout')
     return failed(`it ran longer than its timeout of ${formatDuration(timeoutMs)} and was killed`);
@@ -136,7 +136,7 @@ function killOutcome(hold: Hold, { timeout_ms: timeoutMs }: Executable): Outcome
   return hold.killed === 'draining' ? failed('its worker was stopped before it ended') : undefined;
 }
 
-/** The report of a run with this outcome; a kill comes first. None if the lease was lost. */
+/** The report of a run with this outcome; a kill takes precedence. None if the lease was lost. */
 export function reportOf(hold: Hold, outcome: Outcome, startedAt: string | null): Report | undefined {
   if (hold.killed === 'lost') return undefined;
   const { tenant, run, lease } = hold.run;
@@ -152,12 +152,12 @@ export function reportOf(hold: Hold, outcome: Outcome, startedAt: string | null)
   };
 }
 
-/** As long as the wire takes it. */
+/** The limit of the wire. */
 const maxReasonChars = 4_000;
 
 /**
- * A result that cannot be kept is told with the reason. The steps after a node need its result, so that node has failed; a
- * task that has done its work has succeeded all the same.
+ * A result that cannot be stored is named in the reason. The steps after a node need its result, so the node has failed; a task
+ * that has done its work has still succeeded.
  */
 function withoutResult({ unkept, ...outcome }: Outcome, run: ClaimedRun): Outcome {
   if (unkept === undefined) return outcome;
@@ -166,7 +166,7 @@ function withoutResult({ unkept, ...outcome }: Outcome, run: ClaimedRun): Outcom
   return { ...outcome, state: isFailed ? 'failure' : outcome.state, reason };
 }
 
-/** A timer without the upper limit of the platform's. Returns how to disarm it. */
+/** A timer without the platform's maximum. Returns a function that disarms it. */
 function after(ms: number, ring: () => void): () => void {
   const longestMs = 2 ** 31 - 1;
   let left = ms;

@@ -1,4 +1,4 @@
-/** Which places a report takes along, and what becomes of the runs in its answer. */
+/** The places that a report offers, and the runs in its answer. */
 import { beforeEach, expect, it } from 'vitest';
 import type { ClaimedRun, Report, ReportAnswer, ReportRequest } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
@@ -45,7 +45,7 @@ function handOverTo(): ReturnType<typeof handOver> {
 const freeOf = (message: (typeof sent)[number] | undefined): (number | undefined)[] =>
   [quick, placed].map(({ runtimes }) => message?.places?.find((each) => each.runtimes === runtimes)?.free);
 
-it('a report takes along the places that are free and that no poll asks for', async () => {
+it('a report offers the free places that no poll asks for', async () => {
   places.take();
   const settle = places.poll(1);
   await send();
@@ -57,7 +57,7 @@ it('a report takes along the places that are free and that no poll asks for', as
   ]);
 });
 
-it('a poll does not ask for places that wait for the answer to a report', async () => {
+it('a poll does not ask for places that a report offers', async () => {
   let free = -1;
   answer = async () => {
     free = places.free;
@@ -67,7 +67,7 @@ it('a poll does not ask for places that wait for the answer to a report', async 
   expect([free, places.free]).toEqual([0, 3]);
 });
 
-it('places are free again when the report could not be sent', async () => {
+it('places are free again if the report could not be sent', async () => {
   answer = () => Promise.reject(new Error('stopped'));
   await expect(send()).rejects.toThrow('stopped');
   expect(places.free).toBe(3);
@@ -83,13 +83,13 @@ it('each run of the answer is accepted for the places that it came for', async (
   ]);
 });
 
-it('no places go along where no runs may be claimed', async () => {
+it('a report offers no places if no runs may be claimed', async () => {
   lanes = { quick: undefined, placed: undefined };
   await send();
   expect(sent[0]?.places).toEqual([]);
 });
 
-it('a tenant that answered late gets its next reports without places, the others with theirs', async () => {
+it('reports of a tenant that answered late offer no places, those of others do', async () => {
   const report = handOverTo();
   answer = async () => {
     nowMs += keepPlaceMs + 1;

@@ -1,8 +1,8 @@
 /**
- * Sends reports, and with them the places that are free: the answer may bring runs for these places. The child of a run that
- * has ended usually comes so, without a poll.
+ * Sends reports, and offers free places with them: the answer may contain runs for these places. The child of an ended run
+ * usually arrives this way, without a poll.
  *
- * Places wait for the answer. A tenant whose last answer took long is sent its reports without any.
+ * Places wait for the answer. Reports of a tenant whose last answer was slow offer no places.
  */
 import { largestHandOver } from '../contract/engine.ts';
 import type { ClaimedRun, Failure, Places as WirePlaces, ReportAnswer, ReportRequest } from '../contract/wire.ts';
@@ -10,8 +10,8 @@ import type { Places } from './places.ts';
 import type { ReporterOptions } from './reporter.ts';
 
 /**
- * How long an ended run keeps its place until its report leaves, which may take the place along. Also the longest answer to a
- * report that places wait for. A process takes some milliseconds to start, so that places are idle for little longer.
+ * How long an ended run keeps its place until its report is sent, so that the report can offer it. Also the longest answer to a
+ * report that places wait for. A process takes some milliseconds to start, so the additional idle time is small.
  */
 export const keepPlaceMs = 50;
 
@@ -19,18 +19,18 @@ export type Lanes = Omit<WirePlaces, 'free'>;
 
 interface Options {
   readonly places: Places;
-  /** What runs with a place, or without, may be claimed now; undefined: none. */
+  /** The lanes of which runs with a place, or without, may be claimed now; undefined: none. */
   readonly lanesOf: (takesPlace: boolean) => Lanes | undefined;
   readonly send: (message: Pick<ReportRequest, 'reports' | 'places'>, signal: AbortSignal) => Promise<ReportAnswer>;
   readonly accept: (runs: readonly ClaimedRun[], takesPlace: boolean) => void;
-  /** In milliseconds. */
+  /** The present time, in milliseconds. */
   readonly now: () => number;
 }
 
 interface Offer {
   readonly takesPlace: boolean;
   readonly places: WirePlaces;
-  /** The places wait no longer. */
+  /** Ends the wait of the places. */
   readonly settle: () => void;
 }
 

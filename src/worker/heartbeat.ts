@@ -1,41 +1,41 @@
 /**
- * The heartbeat: tells the API every few seconds (as often as it wishes) which runs are held, which renews their leases,
- * and hears which are lost or to be killed (I4). The first one goes out at once and is repeated until it is heard; after
- * a failed one the next comes sooner. One that comes late because nothing in this process got to run is told.
+ * The heartbeat: sends the held runs to the API every few seconds (the API sets the interval), which renews their leases. The
+ * answer lists runs that are lost or must be killed (I4). The first heartbeat is sent at once and repeated until it is answered.
+ * After a failed one the next comes sooner. A heartbeat that is late because this process was blocked is reported.
  */
 import type { HeartbeatAnswer, HeldRun, Signals } from '../contract/wire.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
 import { loop, pause, type Service } from '../kernel/service.ts';
 
-export interface HeartOptions {
-  /** One that takes longer than `withinMs` is to fail. */
+export interface HeartbeatOptions {
+  /** Must fail after `withinMs`. */
   beat(holds: readonly HeldRun[], withinMs: number, signal: AbortSignal): Promise<HeartbeatAnswer>;
   holds(): readonly HeldRun[];
   hear(signals: Signals): void;
-  /** After the first one that was heard. */
+  /** Called after the first answered heartbeat. */
   onFirst(): void;
-  /** This process did nothing for so long. */
+  /** This process was blocked for this long. */
   onLate(ms: number): void;
   readonly onError: (error: unknown) => void;
-  /** Where the API does not say. */
+  /** The interval if the API sets none. */
   readonly intervalMs: number;
 }
 
-/** A heartbeat that takes longer is given up, and the next one sent. */
-const longestBeatMs = 5_000;
-/** A busy machine is no news. */
-const tellLateMs = 1_000;
+/** The timeout of a heartbeat. */
+const maxBeatMs = 5_000;
+/** Shorter delays are normal on a busy machine. */
+const minLateMs = 1_000;
 
-export function makeHeart(options: HeartOptions): Service {
+export function makeHeartbeat(options: HeartbeatOptions): Service {
   let heard = false;
   let { intervalMs } = options;
-  let withinMs = longestBeatMs;
+  let withinMs = maxBeatMs;
   async function beatOnce(signal: AbortSignal): Promise<void> {
     const answer = await options.beat(options.holds(), withinMs, signal);
     options.hear(answer);
     intervalMs = answer.beat_ms ?? options.intervalMs;
-    // one that hangs must leave time for others before the leases run out, and short ones have short intervals
-    withinMs = Math.min(longestBeatMs, 2 * (answer.beat_ms ?? longestBeatMs));
+    // a hanging heartbeat must leave time for others before the leases expire, and short leases have short intervals
+    withinMs = Math.min(maxBeatMs, 2 * (answer.beat_ms ?? maxBeatMs));
     if (!heard) options.onFirst();
     heard = true;
   }
@@ -43,7 +43,7 @@ export function makeHeart(options: HeartOptions): Service {
     const sinceMs = performance.now();
     await pause(intervalMs, signal);
     const lateMs = performance.now() - sinceMs - intervalMs;
-    if (lateMs > Math.max(intervalMs, tellLateMs)) options.onLate(lateMs);
+    if (lateMs > Math.max(intervalMs, minLateMs)) options.onLate(lateMs);
   }
   const { name, start, stop } = loop(
     'heart',

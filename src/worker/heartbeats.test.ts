@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { wireKey, WireServer } from '../../test/conformance/wire-server.ts';
-import { claimRequest, mostHolds } from '../contract/wire.ts';
+import { claimRequest, maxHolds } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
 import { silent } from '../kernel/log.ts';
 import type { Service } from '../kernel/service.ts';
 import type { Runtime } from '../runtimes/contract.ts';
 import { functionRuntime } from '../runtimes/function/function.ts';
 import { none } from '../runtimes/none/runtime.ts';
-import { mostUnsettled, quickBatch } from './incarnation.ts';
+import { maxUnsettled, quickBatch } from './incarnation.ts';
 import { makeWorker } from './worker.ts';
 
 const patience = { timeout: 25_000, interval: 5 };
@@ -42,7 +42,7 @@ afterEach(async () => {
 
 const offer = (name: string) => server.offer(server.define({ kind: 'function', name, input: null }));
 
-it('says how many places are taken: not by runs that execute nothing, nor by reports on their way', async () => {
+it('a heartbeat counts the taken places, without runs that execute nothing and unacknowledged reports', async () => {
   server.unanswered.add('report');
   offer('wait');
   offer('done');
@@ -54,12 +54,12 @@ it('says how many places are taken: not by runs that execute nothing, nor by rep
   }, patience);
 });
 
-it('may list whatever a worker holds at most: what is unreported, and what its two polls bring at the last moment', () => {
-  const mostPlaces = claimRequest.shape.free.maxValue ?? Number.POSITIVE_INFINITY;
-  expect(mostUnsettled.ofAll.placed + mostPlaces + quickBatch).toBeLessThanOrEqual(mostHolds);
+it('a heartbeat can list the maximum that a worker holds: unacknowledged reports, and the runs of two polls', () => {
+  const maxPlaces = claimRequest.shape.free.maxValue ?? Number.POSITIVE_INFINITY;
+  expect(maxUnsettled.ofAll.placed + maxPlaces + quickBatch).toBeLessThanOrEqual(maxHolds);
 });
 
-it('says that there are no places once the worker is leaving, and that none is taken when it goes', async () => {
+it('a heartbeat reports no places while the worker is stopping, and none taken at the end', async () => {
   offer('wait');
   await worker.start();
   await vi.waitFor(() => expect(server.heartbeats.at(-1)).toMatchObject({ places: 4, taken: 1 }), patience);
@@ -70,17 +70,17 @@ it('says that there are no places once the worker is leaving, and that none is t
   expect(server.heartbeats.at(-1)).toMatchObject({ places: 0, taken: 0, holds: [] });
 });
 
-it('is given up in time for others before a short lease runs out, when it gets no answer', async () => {
+it('an unanswered heartbeat is abandoned in time for others before a short lease expires', async () => {
   server.beatMs = 100;
   await worker.start();
   await vi.waitFor(() => expect(server.heartbeats.length).toBeGreaterThan(1), patience);
   server.unanswered.add('heartbeat');
-  // the third comes after two that were given up: far sooner than one that has the usual time
+  // the third comes after two that were abandoned: far sooner than with the usual timeout
   const unheard = (): string[] => server.refused.filter((name) => name === 'heartbeat');
   await vi.waitFor(() => expect(unheard().length).toBeGreaterThan(2), { timeout: 4_000, interval: 5 });
 });
 
-it('tells a worker which gateway it is, and another than those it knows makes it fetch again what it has cached', async () => {
+it('a heartbeat answer of an unknown gateway makes the worker fetch its definitions again', async () => {
   await worker.start();
   const definition = server.define({ kind: 'none' });
   const fetched = (): number => server.served.filter((name) => name === 'definitions').length;
@@ -103,7 +103,7 @@ it('tells a worker which gateway it is, and another than those it knows makes it
 
 const healed = 'worker id refused; continuing under a new id';
 
-it('whose id is refused from the start is sent under a new one, and the worker works', async () => {
+it('a worker whose id is refused at the start continues under a new id', async () => {
   server.refusedIds.add(id);
   const run = offer('done');
   await worker.start();
@@ -115,7 +115,7 @@ it('whose id is refused from the start is sent under a new one, and the worker w
   expect(identities).toEqual([{ id: [...used][0], incarnation: 1 }]);
 });
 
-it('whose id is refused later lets go of what was held under it', async () => {
+it('a worker whose id is refused later gives up the runs that it held under it', async () => {
   const lost = offer('wait');
   await worker.start();
   await vi.waitFor(() => expect(server.heartbeats.at(-1)?.holds).toHaveLength(1), patience);

@@ -1,6 +1,6 @@
 /**
- * The runs that a worker holds: from the claim until the report is acknowledged, or the lease is lost. This is what its
- * heartbeats list, and through this a run under way is killed.
+ * The runs that a worker holds: from the claim until the report is acknowledged, or the lease is lost. Heartbeats list them, and
+ * running runs are killed through them.
  */
 import type { ClaimedRun, HeldRun } from '../contract/wire.ts';
 import type { KillReason } from '../runtimes/contract.ts';
@@ -16,7 +16,7 @@ export class Hold {
     this.run = run;
   }
 
-  /** Aborts when the run is killed. Made when first asked for: most runs of a busy worker never need one. */
+  /** Aborts when the run is killed. Created on first use, because most runs of a busy worker never need it. */
   get signal(): AbortSignal {
     this.#control ??= new AbortController();
     if (this.#killed !== undefined) this.#control.abort(this.#killed);
@@ -28,7 +28,7 @@ export class Hold {
     return this.#killed;
   }
 
-  /** The task goes on when its worker stops. */
+  /** The task continues when its worker stops. */
   get outlives(): boolean {
     return this.#outlives;
   }
@@ -37,7 +37,7 @@ export class Hold {
     this.#outlives = true;
   }
 
-  /** How the run ended is known: from now on it can only be lost. */
+  /** The result of the run is known: from now on it can only be lost. */
   settle(): void {
     this.#settled = true;
   }
@@ -52,7 +52,7 @@ export class Hold {
 export class Holdings {
   readonly #holds = new Map<string, Hold>();
 
-  /** A run that is still held under an older lease has been lost, and nobody has told us yet. */
+  /** A run that is still held under an older lease has been lost, although no signal said so yet. */
   add(run: ClaimedRun): Hold {
     const hold = new Hold(run);
     const key = keyOf(run);
@@ -74,7 +74,7 @@ export class Holdings {
     for (const hold of this.#holds.values()) hold.kill(reason);
   }
 
-  /** Lets go of the tasks that go on without this worker. */
+  /** Gives up the tasks that continue without this worker. */
   releaseOutliving(): void {
     for (const hold of this.#holds.values()) if (hold.outlives) hold.kill('draining');
   }
@@ -84,7 +84,7 @@ export class Holdings {
   }
 }
 
-/** Two tenants may be copies of one database, and then share run ids. */
+/** Two tenants may be copies of one database, and then have the same run ids. */
 function keyOf({ tenant, run }: HeldRun): string {
   return `${run}/${tenant}`;
 }

@@ -1,12 +1,12 @@
 /**
- * One life of a worker, from its start to its stop. It fills its places, executes, reports, and tells the API what it
- * holds; when it leaves it
+ * One incarnation of a worker, from its start to its stop. It fills its places, executes runs, reports results, and sends
+ * heartbeats. To stop, it
  *
- * 1. claims no more, 2. lets running tasks end for a while, 3. kills the others and gives their runs back, 4. sees its
- * reports acknowledged, 5. says that it holds nothing.
+ * 1. claims no more, 2. waits a while for running tasks, 3. kills the others and returns their runs, 4. waits until its reports
+ * are acknowledged, 5. reports that it holds nothing.
  *
- * A run that needs no execution (`none`) takes no place, so such runs are claimed by a poll of their own, many at once.
- * With its definition known it costs no promise and no timer: those of one claim go straight into one batch of reports.
+ * A run without execution (`none`) takes no place, so such runs have a poll of their own, many at once. If its definition is
+ * cached, it needs no promise and no timer: the runs of one claim go directly into one batch of reports.
  */
 import {
   type ClaimAnswer,
@@ -14,7 +14,7 @@ import {
   type DefinitionKey,
   type HeartbeatAnswer,
   type HeldRun,
-  mostWithout,
+  maxWithout,
   type Report,
   type Signals,
   type TaskDefinition,
@@ -30,7 +30,7 @@ import { Claimer } from './claimer.ts';
 import { Client, retryBriefly, isTenantAway, isWorkerRefused, Outage } from './client.ts';
 import { DefinitionCache } from './definition-cache.ts';
 import { type Executable, Executor, reportOf } from './executor.ts';
-import { makeHeart } from './heartbeat.ts';
+import { makeHeartbeat } from './heartbeat.ts';
 import { type Hold, Holdings } from './holdings.ts';
 import { LogShippers } from './output/log-shippers.ts';
 import { CacheInvalidation } from './cache-invalidation.ts';
@@ -40,22 +40,22 @@ import { Reporter, type ReporterOptions } from './reporter.ts';
 import { RuntimeWatch } from './runtimes/runtime-watch.ts';
 import type { WorkerSettings } from './settings.ts';
 
-/** How long each step after the drain may take. Without a deadline, all of them take 2.8 s at most. */
+/** The maximum time of each step after the drain. Without a deadline, all of them take 2.8 s at most. */
 const leave = { killMs: 1_800, logsMs: 200, reportsMs: 500, farewellMs: 300 } as const;
 /**
- * What each step leaves until the deadline to the steps after it. A killed task gets SIGKILL 1 s after SIGTERM, so that 1.2 s
- * suffice for it.
+ * The time until the deadline that each step leaves for the following ones. A killed task gets SIGKILL 1 s after SIGTERM, so
+ * 1.2 s are enough for it.
  */
 const reserve = { drainMs: 1_800, killMs: 600, logsMs: 500, reportsMs: 200 } as const;
 
-/** How many runs without a place one poll asks for: what one claim hands out at most. */
+/** The number of runs without a place in one poll: the maximum of one claim. */
 export const quickBatch = 1_000;
 /**
- * Reports that wait to be acknowledged. With so many of a tenant no more of its runs are taken, be they quick or not; those
- * of others are. With so many of all tenants none are: memory has an end, and so has a heartbeat, which lists them. Quick
- * ones leave room for the others.
+ * Limits of unacknowledged reports. Beyond the limit of a tenant no more of its runs are taken, whether quick or placed; runs of
+ * other tenants are. Beyond the limit of all tenants no runs are taken, because memory and the size of a heartbeat, which lists
+ * them, are limited. The limit of quick runs leaves room for the others.
  */
-export const mostUnsettled = {
+export const maxUnsettled = {
   ofTenant: { quick: 2 * quickBatch, placed: 5_000 },
   ofAll: { quick: 12_000, placed: 14_000 },
 } as const;
@@ -70,7 +70,7 @@ export class Incarnation {
   readonly #reporter: Reporter;
   readonly #executor: Executor;
   readonly #claimers: readonly Claimer[];
-  readonly #heart: Service;
+  readonly #heartbeat: Service;
   readonly #runtimes: RuntimeWatch;
   readonly #over = new AbortController();
   #draining = false;
@@ -105,15 +105,15 @@ export class Incarnation {
       now,
     });
     this.#claimers = [...this.#makeClaimer({ takesPlace: false }), ...this.#makeClaimer({ takesPlace: true })];
-    this.#heart = this.#makeHeart();
+    this.#heartbeat = this.#makeHeartbeat();
   }
 
   async start(): Promise<void> {
     await this.#runtimes.start();
-    await this.#heart.start(); // the first one that is heard starts the claims
+    await this.#heartbeat.start(); // the first answered heartbeat starts the claims
   }
 
-  /** Claims no more; tasks that run go on. */
+  /** Claims no more; running tasks continue. */
   quiet(): void {
     this.#draining = true;
     for (const claimer of this.#claimers) claimer.quiet();
@@ -122,7 +122,7 @@ export class Incarnation {
   async stop(deadlineMs = Number.POSITIVE_INFINITY): Promise<void> {
     const atMost = (ms: number, reserveMs: number): number => Math.min(ms, leftUntil(deadlineMs - reserveMs));
     this.quiet();
-    this.#holdings.releaseOutliving(); // to wait for them gains nothing
+    this.#holdings.releaseOutliving(); // waiting for them has no use
     await this.#idleWithin(atMost(this.#settings.drainMs, reserve.drainMs));
     this.#holdings.killAll('draining');
     await this.#idleWithin(atMost(leave.killMs, reserve.killMs));
@@ -132,7 +132,7 @@ export class Incarnation {
     await this.#idleWithin(atMost(leave.logsMs, reserve.logsMs));
     await within(atMost(leave.reportsMs, reserve.reportsMs), this.#reporter.flush());
     this.#reporter.stop();
-    await this.#heart.stop();
+    await this.#heartbeat.stop();
     await this.#beat([], atMost(leave.farewellMs, 0)).catch(() => {}); // the client logs it; the leases expire by themselves
     await this.#runtimes.stop(deadlineMs);
   }
@@ -152,7 +152,7 @@ export class Incarnation {
     this.#reporter.add(reports);
   }
 
-  /** The report of a run that needs no execution. */
+  /** The report of a run without execution. */
   #quick(hold: Hold, executable: Executable | undefined, startedAt: string): Report | undefined {
     if (hold.killed === 'draining') return reportOf(hold, failed('its worker was being stopped'), null);
     if (executable?.runtime.kind !== 'none' || this.#runtimes.find('none') === undefined) return undefined;
@@ -181,7 +181,7 @@ export class Incarnation {
     if (report) this.#reporter.add([report]);
     else this.#holdings.remove(hold.run);
     this.#running--;
-    // the report, which leaves first, may take the place along
+    // the report is sent first, and may offer the place
     queueMicrotask(() => this.#roomChanged());
     if (this.#running === 0) this.#onIdle?.();
   }
@@ -196,12 +196,12 @@ export class Incarnation {
       return reportOf(hold, faulty(`its definition (task ${task}, version ${version}) does not exist any more`), null);
     } catch (error) {
       if (isTenantAway(error)) hold.kill('unserved');
-      const told = error instanceof Error ? error.message : String(error);
-      return reportOf(hold, faulty(`the worker could not run it: ${told}`), null);
+      const message = error instanceof Error ? error.message : String(error);
+      return reportOf(hold, faulty(`the worker could not run it: ${message}`), null);
     }
   }
 
-  /** A node comes with its work. */
+  /** A node comes with its work; a definition is fetched. */
   async #executable(hold: Hold): Promise<Executable | undefined> {
     const { run } = hold;
     return run.node ?? (await retryBriefly(() => this.#definition(hold, run), hold.signal));
@@ -211,7 +211,7 @@ export class Incarnation {
     return this.#client.secrets({ ...this.#identity, tenant, run, lease, names }, signal);
   }
 
-  /** Waits for it only as long as the run is wanted. */
+  /** Stops waiting when the run is killed. */
   #definition(hold: Hold, key: DefinitionKey): Promise<TaskDefinition | undefined> {
     const known = this.#definitions.peek(key);
     if (known) return Promise.resolve(known);
@@ -232,10 +232,10 @@ export class Incarnation {
     for (const claimer of this.#claimers) claimer.roomChanged();
   }
 
-  /** How many more runs fit: places that are free, or for runs that take none whatever one claim gives. */
+  /** The number of runs that fit: free places, or for runs without a place the maximum of one claim. */
   #free(takesPlace: boolean): number {
-    const most = mostUnsettled.ofAll[takesPlace ? 'placed' : 'quick'];
-    if (this.#reporter.unsettled + this.#running >= most) return 0;
+    const max = maxUnsettled.ofAll[takesPlace ? 'placed' : 'quick'];
+    if (this.#reporter.unsettled + this.#running >= max) return 0;
     if (this.#kinds(takesPlace).length === 0) return 0;
     return takesPlace ? this.#places.free : quickBatch;
   }
@@ -246,13 +246,13 @@ export class Incarnation {
   }
 
   #without(takesPlace: boolean): string[] {
-    return this.#reporter.tenantsWith(mostUnsettled.ofTenant[takesPlace ? 'placed' : 'quick']).slice(0, mostWithout);
+    return this.#reporter.tenantsWith(maxUnsettled.ofTenant[takesPlace ? 'placed' : 'quick']).slice(0, maxWithout);
   }
 
   #beat(holds: readonly HeldRun[], withinMs: number, signal?: AbortSignal): Promise<HeartbeatAnswer> {
     const { name, addr, version, maxTasks, queues } = this.#settings;
     const { available, unavailable } = this.#runtimes;
-    const places = this.#draining ? 0 : maxTasks; // nobody is to wait for those of one that takes no more
+    const places = this.#draining ? 0 : maxTasks; // a stopping worker takes no more runs
     const self = { ...this.#identity, name, addr, version, places, taken: this.#places.taken };
     const served = { runtimes: [...available], unavailable, queues: [...queues] };
     return this.#client.heartbeat(
@@ -263,8 +263,8 @@ export class Incarnation {
   }
 
   /**
-   * An id that the server refuses is given up: another process has taken it over, or its last incarnation was no time.
-   * What was held under it is lost to this worker, and comes back when its lease runs out.
+   * Takes a new id if the server refuses the present one: another process uses it, or its last incarnation was not a valid time. The
+   * runs that were held under the old id are lost to this worker, and return when their lease expires.
    */
   #heal(error: unknown): never {
     if (isWorkerRefused(error)) {
@@ -289,7 +289,7 @@ export class Incarnation {
     await within(ms, new Promise<void>((resolve) => (this.#onIdle = resolve)));
   }
 
-  /** Errors of the API are logged by the client. Others are a fault of this program. */
+  /** The client logs errors of the API. Other errors are bugs of this program. */
   #logBug(message: string): (error: unknown) => void {
     const logThrottled = warnThrottled(this.#settings.log, message);
     return (error) => {
@@ -297,7 +297,7 @@ export class Incarnation {
     };
   }
 
-  /** Claims runs that take a place, or those that do not. None if no runtime is for such runs. */
+  /** A claimer for runs that take a place, or for those that do not. None if no runtime serves such runs. */
   #makeClaimer({ takesPlace }: { takesPlace: boolean }): Claimer[] {
     const { pollMs, queues } = this.#settings;
     if (!this.#runtimes.kinds.some((kind) => needsPlace(kind) === takesPlace)) return [];
@@ -315,14 +315,14 @@ export class Incarnation {
         this.#accept(answer.runs, takesPlace);
       },
       waitMs: pollMs,
-      onError: this.#logBug('claim failed; retrying'),
+      onError: this.#logBug('claim failed, retrying'),
     });
     return [claimer];
   }
 
-  #makeHeart(): Service {
+  #makeHeartbeat(): Service {
     const { log, heartbeatMs } = this.#settings;
-    return makeHeart({
+    return makeHeartbeat({
       beat: (holds, withinMs, signal) =>
         this.#beat(holds, withinMs, signal).catch((error: unknown) => this.#heal(error)),
       holds: () => this.#holdings.list(),
@@ -335,7 +335,7 @@ export class Incarnation {
           { forMs: Math.round(ms), running: this.#running },
           'process was suspended, or a function blocked it; its runs may have been handed out again',
         ),
-      onError: this.#logBug('A heartbeat failed; it is tried again'),
+      onError: this.#logBug('heartbeat failed, retrying'),
       intervalMs: heartbeatMs,
     });
   }
@@ -374,7 +374,7 @@ export class Incarnation {
       },
       onRefused: (report, error) =>
         log.error({ err: error, run: report.run }, 'report rejected; its run will be handed out again'),
-      onAside: ({ tenant, detail }) => log.warn({ tenant, detail }, 'tenant takes no reports now; they are retried'),
+      onAside: ({ tenant, detail }) => log.warn({ tenant, detail }, 'tenant accepts no reports, retrying'),
     });
   }
 
@@ -388,7 +388,7 @@ export class Incarnation {
   }
 }
 
-/** Work of kind `none` is nothing to execute. */
+/** Work of the kind `none` executes nothing. */
 function needsPlace(kind: string): boolean {
   return kind !== 'none';
 }

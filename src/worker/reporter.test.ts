@@ -41,7 +41,7 @@ function setUp(refuse: (reports: readonly Report[]) => boolean = () => false): {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Until nothing is left to be answered. */
+/** Answers requests until none is left. */
 async function answerAll(reporter: Reporter, calls: readonly Call[]): Promise<void> {
   const flushed = reporter.flush();
   for (let turns = 0; reporter.unsettled > 0 && turns < 50; turns++) {
@@ -51,7 +51,7 @@ async function answerAll(reporter: Reporter, calls: readonly Call[]): Promise<vo
   await flushed;
 }
 
-it('sends what is pending as one request, and has at most two under way', async () => {
+it('pending reports are sent as one request, with at most two under way', async () => {
   const { reporter, calls, settled } = setUp();
   const reports = Array.from({ length: 6 }, () => makeReport());
   reporter.add(reports.slice(0, 2));
@@ -75,7 +75,7 @@ it('sends what is pending as one request, and has at most two under way', async 
   await reporter.flush();
 });
 
-it('a few more of a tenant that has many under way share no request with others', async () => {
+it('further reports of a tenant with many under way share no request with others', async () => {
   const { reporter, calls } = setUp();
   const some = (count: number, tenant: string): Report[] =>
     Array.from({ length: count }, () => makeReport(null, tenant));
@@ -88,7 +88,7 @@ it('a few more of a tenant that has many under way share no request with others'
   reporter.stop();
 });
 
-it('those of a tenant that has few do not wait for one that has many', async () => {
+it('reports of a tenant with few do not wait for a tenant with many', async () => {
   const { reporter, calls } = setUp();
   const some = (count: number, tenant: string): Report[] =>
     Array.from({ length: count }, () => makeReport(null, tenant));
@@ -100,7 +100,7 @@ it('those of a tenant that has few do not wait for one that has many', async () 
   }
   reporter.add([...some(1, 'a'), ...some(1_500, 'flooded'), ...some(2, 'b')]);
   await turn();
-  // two requests of the flooded one are under way, and its others wait
+  // two requests of the flooded tenant are under way, and its other reports wait
   expect(sent()).toEqual([
     ['flooded', 1_500],
     ['flooded', 1_500],
@@ -121,7 +121,7 @@ it('those of a tenant that has few do not wait for one that has many', async () 
   expect(reporter.tenantsWith(0)).toEqual([]);
 });
 
-it('however many tenants have many, one that has few finds a request free, and they go on when one of theirs returns', async () => {
+it('a tenant with few reports is sent at once beside any number of tenants with many, which continue when a request returns', async () => {
   const { reporter, calls } = setUp();
   const some = (count: number, tenant: string): Report[] =>
     Array.from({ length: count }, () => makeReport(null, tenant));
@@ -141,7 +141,7 @@ it('however many tenants have many, one that has few finds a request free, and t
   await answerAll(reporter, calls);
 });
 
-it('a request stays small, however long the reasons are, and nothing is left out or changes places', async () => {
+it('a request stays small with long reasons, and all reports are sent in order', async () => {
   const { reporter, calls, settled } = setUp();
   const longest = '\u0001'.repeat(4_000); // six bytes each in JSON
   const reports = ['a', 'b'].flatMap((tenant) => Array.from({ length: 90 }, () => makeReport(longest, tenant)));
@@ -157,7 +157,7 @@ it('a request stays small, however long the reasons are, and nothing is left out
   expect(settled).toHaveLength(180);
 });
 
-it('what is sent again to a tenant that was away goes in small requests, too', async () => {
+it('repeated reports of an unavailable tenant are sent in small requests', async () => {
   const { reporter, calls } = setUp();
   reporter.add([makeReport(null, 'b')]);
   await turn();
@@ -169,7 +169,7 @@ it('what is sent again to a tenant that was away goes in small requests, too', a
   reporter.stop();
 });
 
-it('one report that is refused does not take the others with it', async () => {
+it('a rejected report does not affect the others', async () => {
   const { reporter, calls, refused, settled } = setUp((reports) => reports.some((report) => report.reason === 'bad'));
   const reports = ['a', 'b', 'bad', 'c', 'd'].map((reason) => makeReport(reason));
   reporter.add(reports);
@@ -178,7 +178,7 @@ it('one report that is refused does not take the others with it', async () => {
   expect(settled).toHaveLength(5);
 });
 
-it('stopping gives up what is under way and what is pending', async () => {
+it('stop abandons pending reports and those under way', async () => {
   const { reporter } = setUp();
   reporter.add([makeReport()]);
   await turn();
@@ -190,7 +190,7 @@ it('stopping gives up what is under way and what is pending', async () => {
 
 const away = (tenant: string): Failure => ({ tenant, code: 'tenant_unavailable', detail: 'out of reach' });
 
-it('what a tenant does not take is sent again by itself, and keeps no other waiting', async () => {
+it('failed reports of a tenant are repeated in separate requests, and delay no other tenant', async () => {
   const { reporter, calls, settled, aside } = setUp();
   const [a1, b1, a2, b2] = ['a', 'b', 'a', 'b'].map((tenant) => makeReport(null, tenant)) as [
     Report,
@@ -212,7 +212,7 @@ it('what a tenant does not take is sent again by itself, and keeps no other wait
   expect(settled).toEqual([a1, a2]);
   calls[2]?.resolve([away('b')]);
   await vi.waitFor(() => expect(calls[3]?.reports).toEqual([b1, b2]), patience);
-  // while it is tried again, the others have their two requests
+  // during the retries, the others have their two requests
   reporter.add([makeReport(null, 'a')]);
   await turn();
   reporter.add([makeReport(null, 'a')]);
@@ -228,7 +228,7 @@ it('what a tenant does not take is sent again by itself, and keeps no other wait
   expect(calls.at(-1)?.reports).toHaveLength(2);
 });
 
-it('a report that is named as refused is given up, and the others of its tenant are not', async () => {
+it('a report that is listed as rejected is abandoned, and the others of its tenant are not', async () => {
   const { reporter, calls, settled, refused } = setUp();
   const [good, bad] = [makeReport('good'), makeReport('bad')];
   reporter.add([good, bad]);
@@ -238,7 +238,7 @@ it('a report that is named as refused is given up, and the others of its tenant 
   expect([refused, settled.length, calls.length]).toEqual([[bad], 2, 1]);
 });
 
-it('where a tenant took some and the others are listed, only those are sent again, and soon', async () => {
+it('if a tenant accepted some reports and the others are listed, only those are repeated, and soon', async () => {
   const { reporter, calls, settled, aside } = setUp();
   const [taken, late, refused, other] = [makeReport(), makeReport(), makeReport(), makeReport(null, 'other')];
   reporter.add([taken, late, refused, other]);
@@ -252,7 +252,7 @@ it('where a tenant took some and the others are listed, only those are sent agai
   await turn();
   expect([settled, reporter.stuck, aside]).toEqual([[taken, refused, other], 1, ['default']]);
   await vi.waitFor(() => expect(calls[1]?.reports).toEqual([late]), patience);
-  // while it takes some each time, no pause grows
+  // while it accepts some each time, the pauses do not grow
   const more = Array.from({ length: 20 }, () => makeReport());
   reporter.add(more);
   const startedMs = performance.now();
@@ -266,7 +266,7 @@ it('where a tenant took some and the others are listed, only those are sent agai
   expect(settled).toHaveLength(24);
 });
 
-it('stopping gives up what is set aside', async () => {
+it('stop abandons the reports of tenants that were set aside', async () => {
   const { reporter, calls, settled } = setUp();
   reporter.add([makeReport(null, 'b')]);
   await turn();

@@ -1,11 +1,11 @@
 /**
- * Reports how runs ended: everything that is pending goes in one request, at most two requests with reports of a tenant are
- * under way, and each is sent until it is acknowledged. Reports name their lease, so a repeated one changes nothing (I3).
+ * Reports the results of runs. All pending reports go in one request, each tenant has at most two requests under way, and each
+ * report is sent until it is acknowledged. Reports contain their lease, so a repeated one changes nothing (I3).
  *
- * A tenant that has many goes in requests of its own: those of one that has few need not wait until they are applied.
+ * A tenant with many reports gets requests of its own, so that tenants with few need not wait until those are applied.
  *
- * A tenant whose reports could not be applied is set aside: its reports gather and go in requests of their own, one at a
- * time and ever more rarely, until it takes them. The others do not notice.
+ * A tenant whose reports could not be applied is set aside: its reports accumulate and go in requests of their own, one at a
+ * time with growing pauses, until it accepts them. Other tenants are not affected.
  */
 import type { Failure, Report } from '../contract/wire.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
@@ -16,35 +16,38 @@ import { pause } from '../kernel/service.ts';
 
 export interface ReporterOptions {
   /**
-   * Resolves once the API has them, with what it could not apply; tries for as long as it takes, and throws only what
-   * will not pass.
+   * Resolves once the API has the reports, with those that it could not apply. Retries without a limit, and throws permanent
+   * errors only.
    */
   send(reports: Report[], signal: AbortSignal): Promise<readonly Failure[]>;
-  /** Each report once, when there is nothing more to do about it. */
+  /** Called once for each report, when it needs no more work. */
   onSettled(reports: readonly Report[]): void;
   onRefused(report: Report, error: unknown): void;
-  /** A tenant takes no reports now. */
+  /** A tenant accepts no reports now. */
   onAside(failure: Failure): void;
 }
 
-/** Under way: of one tenant, of all that have many, and of all together. The rest is for those who have few. */
+/**
+ * The maximum numbers of requests under way: of one tenant, of all tenants with many reports, and in all. The rest is for
+ * tenants with few.
+ */
 const requestsAtOnce = { tenant: 2, ofMany: 6, all: 8 } as const;
-/** What one request holds at most: reasons may be long, and the API reads no body of any length. */
+/** The maximum size of one request: reasons may be long, and the API limits the length of a body. */
 const largestBatch = { reports: 2_000, bytes: 1_000_000 } as const;
-/** So many of one tenant are a request of their own. */
-const many = 100;
+/** A tenant with this many reports gets requests of its own. */
+const manyReports = 100;
 
 export class Reporter {
   readonly #options: ReporterOptions;
   readonly #stop = new AbortController();
   readonly #pending = new Map<string, Report[]>();
-  /** Requests with reports of a tenant, and reports that it has not acknowledged. */
+  /** Requests with reports of a tenant, and its unacknowledged reports. */
   readonly #requests = new Map<string, number>();
   readonly #ofTenant = new Map<string, number>();
-  /** Of tenants that take none now. */
+  /** Reports of tenants that accept none now. */
   readonly #aside = new Map<string, Report[]>();
   #underWay = 0;
-  /** Those of them with reports of a tenant that has many. */
+  /** The number of those with reports of a tenant that has many. */
   #ofMany = 0;
   #unsettled = 0;
   #stuck = 0;
@@ -55,17 +58,17 @@ export class Reporter {
     this.#options = options;
   }
 
-  /** Reports that nobody has acknowledged yet. */
+  /** The number of unacknowledged reports. */
   get unsettled(): number {
     return this.#unsettled;
   }
 
-  /** Those of them that wait for a tenant which takes none now. */
+  /** The number of those that wait for a tenant that accepts none now. */
   get stuck(): number {
     return this.#stuck;
   }
 
-  /** Tenants of which more than so many are not acknowledged. */
+  /** Tenants with more than this many unacknowledged reports. */
   tenantsWith(moreThan: number): string[] {
     return [...this.#ofTenant].filter(([, count]) => count > moreThan).map(([tenant]) => tenant);
   }
@@ -74,7 +77,7 @@ export class Reporter {
     if (reports.length === 0) return;
     this.#unsettled += reports.length;
     this.#count(reports, 1);
-    this.#line(reports);
+    this.#enqueue(reports);
     this.#schedule();
   }
 
@@ -83,13 +86,13 @@ export class Reporter {
     if (this.#unsettled > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  /** Gives up what is left. */
+  /** Abandons the remaining reports. */
   stop(): void {
     this.#stop.abort();
   }
 
-  /** Each behind those of its tenant. */
-  #line(reports: readonly Report[]): void {
+  /** Queues each report behind those of its tenant. */
+  #enqueue(reports: readonly Report[]): void {
     for (const [tenant, some] of groupBy(reports, (report) => report.tenant)) {
       const aside = this.#aside.get(tenant);
       const line = aside ?? this.#pending.get(tenant) ?? [];
@@ -102,7 +105,7 @@ export class Reporter {
   #schedule(): void {
     if (this.#scheduled || this.#pending.size === 0) return;
     this.#scheduled = true;
-    // whatever ends in the same turn goes along
+    // reports that are added in the same turn share the request
     queueMicrotask(() => {
       this.#scheduled = false;
       this.#sendPending();
@@ -127,11 +130,11 @@ export class Reporter {
     }
   }
 
-  /** What those who have few have all together; else what one has who has many, each in turn. */
+  /** The reports of all tenants with few together; otherwise those of one tenant with many, each tenant in turn. */
   #nextBatch(): { batch: Report[]; isOfMany: boolean } {
     const free = [...this.#pending].filter(([tenant]) => (this.#requests.get(tenant) ?? 0) < requestsAtOnce.tenant);
-    // of one that has many under way a few more are no small matter: who shares their request would wait with them
-    const few = free.filter(([tenant]) => (this.#ofTenant.get(tenant) ?? 0) < many);
+    // further reports of a tenant with many under way do not count as few: tenants that share their request would wait with them
+    const few = free.filter(([tenant]) => (this.#ofTenant.get(tenant) ?? 0) < manyReports);
     const isOfMany = few.length === 0;
     const lines = isOfMany ? free.slice(0, this.#ofMany < requestsAtOnce.ofMany ? 1 : 0) : few;
     const batch = takeFrom(lines.map(([, line]) => line));
@@ -150,7 +153,7 @@ export class Reporter {
     void this.#serveAside(tenant);
   }
 
-  /** Until the tenant has taken all that has gathered. */
+  /** Retries until the tenant has accepted all accumulated reports. */
   async #serveAside(tenant: string): Promise<void> {
     const reports = this.#aside.get(tenant) ?? [];
     for (let failures = 1; reports.length > 0; ) {
@@ -159,13 +162,13 @@ export class Reporter {
       const failed = await this.#send(batch);
       this.#stuck -= batch.length - failed.length;
       reports.unshift(...failed);
-      // one that takes some is not away
+      // a tenant that accepts some is not unavailable
       failures = failed.length === batch.length ? failures + 1 : Math.min(failed.length, 1);
     }
     this.#aside.delete(tenant);
   }
 
-  /** Returns the reports to send again. A report that the gateway rejects is given up, and does not hold back the others. */
+  /** Returns the reports to send again. A report that the gateway rejects is abandoned, and does not hold back the others. */
   async #send(batch: readonly Report[]): Promise<Report[]> {
     const again: Report[] = [];
     const send = async (some: readonly Report[]): Promise<void> => {
@@ -222,7 +225,7 @@ export class Reporter {
   }
 }
 
-/** Takes from the lines, one after the other, what fits into a request. */
+/** Takes reports from the lists, one list after the other, until the request is full. */
 function takeFrom(lines: readonly Report[][]): Report[] {
   const batch: Report[] = [];
   let bytes = 0;
@@ -238,7 +241,7 @@ function takeFrom(lines: readonly Report[][]): Report[] {
   return batch;
 }
 
-/** As JSON, or a little more. */
+/** The size as JSON, or a little more. */
 function bytesOf({ reason, result }: Report): number {
   return 300 + jsonBytes(reason) + jsonBytes(result);
 }
@@ -247,7 +250,7 @@ function jsonBytes(text: string | null | undefined): number {
   return text === null || text === undefined ? 0 : Buffer.byteLength(JSON.stringify(text));
 }
 
-/** Tenants all of whose reports failed, and of others the runs that did. */
+/** Tenants whose reports all failed, and the failed runs of other tenants. */
 function toSendAgain(failures: readonly Failure[]): ReadonlySet<string> {
   const whole = failures.filter(({ run }) => run === undefined);
   return new Set(whole.flatMap(({ tenant, runs }) => runs?.map((run) => keyOf({ tenant, run })) ?? [tenant]));

@@ -7,40 +7,40 @@ import { type Carry, overNetwork } from './carrier.ts';
 import { type RuntimeTimes, runtimeTimes } from './runtimes/runtime-watch.ts';
 
 export interface WorkerOptions {
-  /** Stays over restarts where it can be kept, so that after one the runs return at once. */
+  /** Stays over restarts if it can be stored, so that the runs return at once after a restart. */
   readonly id: string;
-  /** Greater than that of any earlier life under the same id; without a lasting id the time will do. */
+  /** Greater than that of any earlier incarnation of the same id; without a stored id the time is enough. */
   readonly incarnation?: (() => number) | undefined;
-  /** The server has refused the id; the worker goes on under this one. */
+  /** Called when the server has refused the id: the worker continues under this one. */
   readonly onNewIdentity?: ((identity: { id: string; incarnation: number }) => void) | undefined;
   readonly name: string;
   readonly version: string;
   /** The API's address, and a key of the role `worker`. */
   readonly url: string;
   readonly key: string;
-  /** Makes its runtimes, once for each life. The function tells who the worker is now: the server may refuse its id. */
+  /** Creates its runtimes, once per incarnation. The function returns the present identity, because the server may refuse an id. */
   readonly runtimes: (worker: () => WorkerIdentity) => readonly Runtime[];
   readonly runtimeTimes?: RuntimeTimes | undefined;
   readonly log: Log;
-  /** The network, unless the API is in the same process. */
+  /** Default: the network. Under `up`, the API is in the same process. */
   readonly carry?: Carry | undefined;
-  /** The API's address as tasks are told it, where it is another. */
+  /** The API's address for tasks, if it is another one. */
   readonly taskUrl?: string | undefined;
   readonly addr?: string | undefined;
   readonly queues?: readonly string[] | undefined;
-  /** Places: how many runs at once. */
+  /** The number of places: runs at once. */
   readonly maxTasks?: number | undefined;
-  /** How long running tasks may go on after `stop`. */
+  /** How long running tasks may continue after `stop`. */
   readonly drainMs?: number | undefined;
   readonly heartbeatMs?: number | undefined;
   /** How long one poll for work waits. */
   readonly pollMs?: number | undefined;
-  /** What is kept of one run's output, beside its end. */
+  /** The limit of one run's output; its end is kept as well. */
   readonly logLimitBytes?: number | undefined;
   readonly time?: Time | undefined;
 }
 
-/** The same with every default filled in. */
+/** The options with all defaults. */
 export type WorkerSettings = { readonly [K in keyof WorkerOptions]-?: NonNullable<WorkerOptions[K]> };
 
 export function settingsOf(options: WorkerOptions): WorkerSettings {

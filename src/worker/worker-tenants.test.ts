@@ -1,4 +1,4 @@
-/** One tenant never hurts another (I11), in a worker that serves both. */
+/** One tenant never disturbs another (I11), in a worker that serves both. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { wireKey, WireServer } from '../../test/conformance/wire-server.ts';
 import type { HeldRun, Report, RuntimeBlock } from '../contract/wire.ts';
@@ -16,7 +16,7 @@ const patience = { timeout: 25_000, interval: 5 };
 let worker: Service | undefined;
 let server = new WireServer();
 let url = '';
-/** Two tenants. */
+/** The ids of two tenants. */
 const [a, b] = [newId(), newId()];
 
 beforeEach(async () => {
@@ -60,8 +60,8 @@ function expectReason(report: Report, state: Report['state'], part: string): voi
   expect(report.reason).toContain(part);
 }
 
-describe('a tenant that cannot be served', () => {
-  it('keeps no place from others: its run goes back where its definition cannot be read', async () => {
+describe('unavailable tenants', () => {
+  it('a run whose definition cannot be read is returned, and leaves its place to others', async () => {
     await startWorker({ maxTasks: 1 });
     server.away.add(b);
     const stuck = server.offer(server.define({ kind: 'function', name: 'f', input: null }, 60_000, b));
@@ -72,7 +72,7 @@ describe('a tenant that cannot be served', () => {
     expectReason(await reported(stuck), 'returned', 'could not');
   });
 
-  it('keeps no place from others: its run goes back where its stash cannot be read', async () => {
+  it('a run whose stash cannot be read is returned, and leaves its place to others', async () => {
     await startWorker({ maxTasks: 1 });
     const definition = server.define(shell('true', { KEY: { stash: 'key' } }), 60_000, b);
     server.secrets.set('key', 'secret');
@@ -85,7 +85,7 @@ describe('a tenant that cannot be served', () => {
     expectReason(await reported(stuck), 'returned', 'could not');
   });
 
-  it('keeps no place from others: its run ends and says why where its stash can never be read', async () => {
+  it('a run whose stash can never be read ends with the reason, and leaves its place to others', async () => {
     await startWorker({ maxTasks: 1 });
     server.sealed.add('key');
     const doomed = server.offer(server.define(shell('true', { KEY: { stash: 'key' } }), 60_000, b));
@@ -94,7 +94,7 @@ describe('a tenant that cannot be served', () => {
     expect(await reported(other)).toMatchObject({ state: 'success' });
   });
 
-  it('holds up no other: not its places, nor its output, nor its reports', async () => {
+  it('an unavailable tenant delays neither places, output nor reports of others', async () => {
     await startWorker({ maxTasks: 1 });
     const talk = (tenant: string) => server.define(shell('echo said'), 60_000, tenant);
     const [ofA, ofB] = [talk(a), talk(b)];
@@ -112,7 +112,7 @@ describe('a tenant that cannot be served', () => {
     expect(server.output(stuck)).toBe('said\n');
   });
 
-  it('does not use up what a worker may have unreported', async () => {
+  it('an unavailable tenant does not use up the worker’s limit of unacknowledged reports', async () => {
     await startWorker();
     const [ofA, ofB] = [server.define({ kind: 'none' }, 60_000, a), server.define({ kind: 'none' }, 60_000, b)];
     await reported(server.offer(ofB));

@@ -65,8 +65,8 @@ async function printed(run: HeldRun, text: string): Promise<void> {
   await vi.waitFor(() => expect(server.output(run)).toContain(text), patience);
 }
 
-describe('a run', () => {
-  it('of each runtime is claimed, executed and reported with its lease', async () => {
+describe('runs', () => {
+  it('a run of each runtime is claimed, executed and reported with its lease', async () => {
     await startWorker({}, { f: () => 1 });
     const runs = [
       server.offer(server.define({ kind: 'none' }), { lease: 3 }),
@@ -84,7 +84,7 @@ describe('a run', () => {
     expect(reports.every((report) => report.started_at !== null)).toBe(true);
   });
 
-  it('of a node is executed without a definition, and its result is reported', async () => {
+  it('a run of a node is executed without a definition, and its result is reported', async () => {
     await startWorker();
     const script = `echo "$MILLRACE_NODE_ID"; printf '{"n":1}' > "$MILLRACE_RESULT"`;
     const run = server.offerNode(shell(script), '0_7');
@@ -94,7 +94,7 @@ describe('a run', () => {
     expect(server.polls.every((poll) => poll.wire === 2)).toBe(true);
   });
 
-  it('has its output shipped in order and complete before its report', async () => {
+  it('the output of a run is sent in order and completely before its report', async () => {
     await startWorker();
     const script = 'i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done';
     const run = server.offer(server.define(shell(script)));
@@ -106,14 +106,14 @@ describe('a run', () => {
     expect(numbers).toEqual(numbers.map((_, i) => i));
   });
 
-  it('shows its output while it goes on', async () => {
+  it('the output of a run is sent while it runs', async () => {
     await startWorker();
     const run = server.offer(server.define(shell('echo early; exec sleep 60')));
     await printed(run, 'early');
     expect(server.report(run)).toBeUndefined();
   });
 
-  it('is told about itself under our names and under those of Waterwheel', async () => {
+  it('a task has variables about its run under our names and those of Waterwheel', async () => {
     await startWorker({ taskUrl: 'http://tasks.example' });
     const definition = server.define(shell('env', { GIVEN: 'at {{ instant }} with {{params.x}}' }));
     const run = server.offer(definition, { params: { x: 'y' }, attempt: 2 });
@@ -141,7 +141,7 @@ describe('a run', () => {
     expect(Object.keys(env)).not.toContain('VITEST');
   });
 
-  it('is given stash values, and they are masked in its output and its reason', async () => {
+  it('a task gets stash values, which are masked in its output and its reason', async () => {
     server.secrets.set('password', 'sesame-open\n');
     await startWorker();
     const script =
@@ -151,7 +151,7 @@ describe('a run', () => {
     expect(server.output(run)).toBe('pw=***\n');
   });
 
-  it('with a template, a stash entry or a definition that does not exist is an error that names it', async () => {
+  it('a missing template value, stash entry or definition is an error that names it', async () => {
     await startWorker();
     const template = server.offer(server.define(shell('echo {{nothing}}')));
     const stash = server.offer(server.define(shell('true', { PW: { stash: 'absent' } })));
@@ -163,7 +163,7 @@ describe('a run', () => {
     expectReason(await reported(undefinedRun), 'error', gone.task);
   });
 
-  it('that prints without end is cut, keeps its end, and does not grow the worker', async () => {
+  it('the output of a run that prints without end is cut, keeps its end, and does not grow the worker', async () => {
     await startWorker({ logLimitBytes: 100_000 });
     const before = process.memoryUsage.rss();
     const run = server.offer(server.define(shell('head -c 200000000 /dev/zero; echo; echo the end')));
@@ -176,7 +176,7 @@ describe('a run', () => {
   });
 });
 
-describe('a run is killed', () => {
+describe('kills', () => {
   const stubborn = 'trap "" TERM; echo pid $$; while :; do sleep 0.05; done';
 
   async function pidOf(run: HeldRun): Promise<number> {
@@ -184,7 +184,7 @@ describe('a run is killed', () => {
     return Number(/pid (\d+)/.exec(server.output(run))?.[1]);
   }
 
-  it('when its time is over, and reported as timeout', async () => {
+  it('a run is killed when its time is over, and reported as timeout', async () => {
     await startWorker();
     const run = server.offer(server.define(shell(stubborn), 3_000));
     const pid = await pidOf(run);
@@ -192,7 +192,7 @@ describe('a run is killed', () => {
     expect(isProcessRunning(pid)).toBe(false);
   });
 
-  it('when it is cancelled, by the next answer of any kind, and reported so', async () => {
+  it('a cancelled run is killed with the next answer of any kind, and reported as cancelled', async () => {
     await startWorker({ heartbeatMs: 60_000 });
     const run = server.offer(server.define(shell('echo pid $$; exec sleep 60')));
     const pid = await pidOf(run);
@@ -202,7 +202,7 @@ describe('a run is killed', () => {
     expect(isProcessRunning(pid)).toBe(false);
   });
 
-  it('also by the poll of a worker that has no place left', async () => {
+  it('the poll of a worker without a free place kills a cancelled run', async () => {
     await startWorker({ heartbeatMs: 60_000, maxTasks: 1 });
     const run = server.offer(server.define(shell('echo pid $$; exec sleep 60')));
     await pidOf(run);
@@ -212,7 +212,7 @@ describe('a run is killed', () => {
     expect(await reported(run)).toMatchObject({ state: 'cancelled' });
   });
 
-  it('when its lease is lost, without a report, and is not held any more', async () => {
+  it('a run whose lease is lost is killed without a report, and no longer held', async () => {
     await startWorker();
     const run = server.offer(server.define(shell(stubborn)));
     const pid = await pidOf(run);
@@ -222,7 +222,7 @@ describe('a run is killed', () => {
     expect(server.report(run)).toBeUndefined();
   });
 
-  it('but not by a signal for another lease of it', async () => {
+  it('a signal for another lease does not kill a run', async () => {
     await startWorker();
     const run = server.offer(server.define(shell('echo pid $$; sleep 0.3')), { lease: 2 });
     await pidOf(run);
@@ -231,8 +231,8 @@ describe('a run is killed', () => {
   });
 });
 
-describe('the worker', () => {
-  it('never takes more runs than it has places, and fills them in one poll', async () => {
+describe('workers', () => {
+  it('a worker never takes more runs than it has places, and fills them in one poll', async () => {
     const gate = makeGate();
     let running = 0;
     let most = 0;
@@ -251,7 +251,7 @@ describe('the worker', () => {
     expect(most).toBe(4);
   });
 
-  it('takes runs that execute nothing though no place is free, many at once', async () => {
+  it('a worker without a free place takes many runs that execute nothing', async () => {
     const gate = makeGate();
     await startWorker({ maxTasks: 1 }, { wait: () => gate.opened });
     const waiting = server.offer(server.define({ kind: 'function', name: 'wait', input: null }));
@@ -266,7 +266,7 @@ describe('the worker', () => {
     await reported(waiting);
   });
 
-  it('says what it holds, from the claim until the report is acknowledged', async () => {
+  it('heartbeats list a run from the claim until the report is acknowledged', async () => {
     const gate = makeGate();
     await startWorker({}, { wait: () => gate.opened });
     const run = server.offer(server.define({ kind: 'function', name: 'wait', input: null }));
@@ -277,7 +277,7 @@ describe('the worker', () => {
     await vi.waitFor(() => expect(server.heartbeats.at(-1)?.holds).toEqual([]), patience);
   });
 
-  it('outlives an outage: tasks go on, and what they printed and how they ended arrives afterwards, once', async () => {
+  it('tasks continue during an outage, and their output and results arrive once afterwards', async () => {
     const gate = makeGate();
     await startWorker({}, { wait: async (_, { log }) => (await gate.opened, log('printed in the outage')) });
     const definition = server.define({ kind: 'function', name: 'wait', input: null });
@@ -300,7 +300,7 @@ describe('the worker', () => {
     await vi.waitFor(() => expect(server.heartbeats.length).toBeGreaterThan(beats), patience);
   });
 
-  it('waits for an API that is not there yet', async () => {
+  it('a worker waits for an API that is not reachable yet', async () => {
     server.outOfOrder = 0;
     const run = server.offer(server.define({ kind: 'none' }));
     await startWorker();
@@ -309,7 +309,7 @@ describe('the worker', () => {
     expect(await reported(run)).toMatchObject({ state: 'success' });
   });
 
-  it('fetches a definition once, and again when it is told that it has changed', async () => {
+  it('a definition is fetched once, and again after an invalidation', async () => {
     await startWorker();
     const definition = server.define({ kind: 'none' });
     const fetched = (): number => server.served.filter((name) => name === 'definitions').length;
@@ -322,7 +322,7 @@ describe('the worker', () => {
     expect(fetched()).toBe(2);
   });
 
-  it('when stopped lets tasks end for a while, gives back the others, and says that it holds nothing', async () => {
+  it('a stopping worker waits a while for tasks, returns the others, and reports that it holds nothing', async () => {
     const worker = await startWorker({ drainMs: 2_000 });
     const quick = server.offer(server.define(shell('echo here; sleep 0.3; echo there')));
     await printed(quick, 'here');
@@ -340,7 +340,7 @@ describe('the worker', () => {
     expect(server.heartbeats.at(-1)?.holds).toEqual([]);
   });
 
-  it('gives back what a poll brings while it is being stopped', async () => {
+  it('a stopping worker returns runs that its last poll receives', async () => {
     const worker = await startWorker({ drainMs: 3_000 });
     const running = server.offer(server.define(shell('echo here; sleep 0.5')));
     await printed(running, 'here');
@@ -351,7 +351,7 @@ describe('the worker', () => {
     expect(server.report(late)).toMatchObject({ state: 'returned', started_at: null });
   });
 
-  it('stops in bounded time when the API is gone, tasks ignore signals and output is waiting', async () => {
+  it('a worker stops in limited time when the API is gone, tasks ignore signals and output is waiting', async () => {
     const worker = await startWorker({ drainMs: 50 }, { stuck: () => new Promise(() => {}) });
     const run = server.offer(server.define(shell('trap "" TERM; echo here; while :; do echo more; sleep 0.01; done')));
     server.offer(server.define({ kind: 'function', name: 'stuck', input: null }));
@@ -363,7 +363,7 @@ describe('the worker', () => {
     expect(performance.now() - stoppedAt).toBeLessThan(8_000);
   });
 
-  it('may be stopped and started again, as a newer incarnation; both calls may be repeated', async () => {
+  it('a worker can be stopped and started again, as a newer incarnation, with repeated calls', async () => {
     const worker = await startWorker();
     await vi.waitFor(() => expect(server.heartbeats.length).toBeGreaterThan(0), patience);
     const first = server.heartbeats.at(-1)?.incarnation ?? Infinity;
@@ -374,7 +374,7 @@ describe('the worker', () => {
     expect(server.heartbeats.at(-1)?.incarnation).toBeGreaterThanOrEqual(first);
   });
 
-  it('starts and stops fifty times without leaving anything behind', async () => {
+  it('fifty starts and stops of a worker leave nothing behind', async () => {
     const worker = await startWorker();
     for (let i = 0; i < 50; i++) {
       await worker.stop();

@@ -1,9 +1,9 @@
 /**
- * The worker: claims runs, executes them in its places, ships their output and reports how they ended. It knows the API
- * over HTTP and nothing else; no database, ever (design §7).
+ * The worker: claims runs, executes them in its places, sends their output and reports their results. It uses only the API over
+ * HTTP, never a database (design §7).
  *
- * As a service it may be stopped and started again; each life is an incarnation of its own, so that the API can tell
- * the runs of an earlier one.
+ * As a service it may be stopped and started again. Each start is a new incarnation, so that the API can distinguish the runs of
+ * an earlier one.
  */
 import { makeSerial } from '../kernel/serial.ts';
 import type { Service } from '../kernel/service.ts';
@@ -13,7 +13,7 @@ import { settingsOf, type WorkerOptions } from './settings.ts';
 export function makeWorker(options: WorkerOptions): Service {
   const settings = settingsOf(options);
   let current: Incarnation | undefined;
-  /** One start or stop after the other. */
+  /** Runs starts and stops one after the other. */
   const inTurn = makeSerial();
   return {
     name: 'worker',

@@ -5,7 +5,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { mostHolds } from '../../src/contract/wire.ts';
+import { maxHolds } from '../../src/contract/wire.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { measureBlocking } from '../harness/blocking.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
@@ -192,14 +192,14 @@ describe('with a key', () => {
       what: 'a heartbeat that names as many runs as a worker may hold',
       send: async () => {
         const tenant = newId();
-        const holds = repeat(mostHolds, 0).map(() => ({ tenant, run: newId(), lease: 1 }));
+        const holds = repeat(maxHolds, 0).map(() => ({ tenant, run: newId(), lease: 1 }));
         expect(await post('/internal/heartbeat', keys.worker, JSON.stringify({ ...beat, holds }))).toBe(200);
       },
     },
     {
       what: 'a heartbeat whose runs are all of different tenants',
       send: async () => {
-        const holds = repeat(mostHolds, 0).map(() => ({ tenant: newId(), run: newId(), lease: 1 }));
+        const holds = repeat(maxHolds, 0).map(() => ({ tenant: newId(), run: newId(), lease: 1 }));
         expect(await post('/internal/heartbeat', keys.worker, JSON.stringify({ ...beat, holds }))).toBe(200);
       },
     },

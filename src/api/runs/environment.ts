@@ -9,7 +9,7 @@ import { loopShare } from '../../kernel/process/loop-share.ts';
 import type { CallAnswer } from '../../http/client.ts';
 import { cacheOf, readQueuedDefinitions } from '../../jobs/task-definitions.ts';
 import { viewBlock } from '../../runtimes/kinds.ts';
-import { added, declaredIn, secretNames } from '../../runtimes/task/environment.ts';
+import { addedVariables, declaredIn, secretNames } from '../../runtimes/task/environment.ts';
 import { factsOf, type RunFacts } from '../../runtimes/task/facts.ts';
 import { Expansion, TemplateError } from '../../runtimes/task/templates.ts';
 import { asWritten } from '../../runtimes/work.ts';
@@ -88,7 +88,7 @@ function orAsWritten<T>(expanded: () => T, written: () => T): T {
 
 /** What Millrace adds goes over what the document declares. There may be thousands: others go on in between. */
 async function variablesOf(block: RuntimeBlock, expansion: Expansion, isUrlKnown: boolean): Promise<Variable[]> {
-  const ours = added(expansion.facts);
+  const ours = addedVariables(expansion.facts);
   const rest = loopShare();
   const declared: Variable[] = [];
   for (const [name, value] of Object.entries(declaredIn(block))) {

@@ -52,7 +52,7 @@ const identify = (authorization: string) => callers.identify(request({ authoriza
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString('base64')}`;
 const unknown: unknown = expect.objectContaining({ code: 'unauthenticated' });
 
-describe('a key', () => {
+describe('keys', () => {
   it('a key is accepted as Bearer and as the user name of Basic, whatever the case of the scheme', async () => {
     const identity = { id: keyId, name: 'ci' };
     const caller = { kind: 'key', role: 'operator', keyId, identity, tenantId, tenant: 'acme', actor: 'key:ci' };
@@ -131,7 +131,7 @@ describe('a key', () => {
   });
 });
 
-describe('a task', () => {
+describe('tasks', () => {
   it('a task is identified by the credential of its run', async () => {
     const run = { run: newId(), lease: 3 };
     const credential = secrets.signRun({ tenant: tenantId, ...run });
@@ -140,7 +140,7 @@ describe('a task', () => {
   });
 });
 
-describe('a session', () => {
+describe('sessions', () => {
   const cookie = newSecret('mrs_');
   const visit = (value = cookie) => callers.identify(request({ cookie: `other=1; millrace_x=${value}; more=2` }));
   beforeEach(async () => {

@@ -108,7 +108,7 @@ export function rejectOtherTenant(
   if (caller === undefined || caller.tenantId === null || caller.tenantId === tenant.id) return;
   const own = caller.kind === 'task' || caller.tenant === tenant.name ? null : caller.tenant;
   const what = caller.kind === 'task' ? 'credential' : 'key';
-  const whose = own === null ? `of another tenant than ${tenant.name}` : `of tenant ${own}, not ${tenant.name}`;
+  const whose = own === null ? `for another tenant than ${tenant.name}` : `for tenant ${own}, not ${tenant.name}`;
   throw new MillraceError('forbidden', `this ${what} is ${whose}`);
 }
 

@@ -49,7 +49,7 @@ export class RejectedCredentials {
         // not awaited: a database that does not answer must not hold up the end of this loop
         if (!signal.aborted) void this.endPeriod();
       },
-      warnThrottled(options.log, 'refused credentials could not be counted; trying again'),
+      warnThrottled(options.log, 'counting rejected credentials failed, retrying'),
     );
     this.service = {
       name: periods.name,

@@ -45,7 +45,7 @@ describe('secrets at rest (I12)', () => {
   });
 });
 
-describe('the credential of a run', () => {
+describe('credentials of runs', () => {
   it('a credential identifies its run and lease for as long as a run may last', () => {
     const secrets = makeSecrets([current], clock);
     const credential = secrets.signRun(held);

@@ -69,13 +69,13 @@ function unseal(keys: readonly MasterKey[], sealed: Buffer): Buffer {
   if (sealed[0] !== layout || key === undefined) {
     throw new MillraceError(
       'undecryptable',
-      'the value was encrypted with a key that is not configured; add that key to MILLRACE_SECRET_KEY, or write the value again',
+      'the value was encrypted with a key that is not configured; add that key to MILLRACE_SECRET_KEY, or store the value again',
     );
   }
   try {
     return decryptWith(key, sealed);
   } catch (error) {
-    const message = 'the value is not what was encrypted: it was changed or cut; write it again';
+    const message = 'the encrypted value was changed or truncated; store it again';
     throw new MillraceError('undecryptable', message, { cause: error });
   }
 }

@@ -75,7 +75,7 @@ async function events(type: string): Promise<{ actor: string; body: Record<strin
   return items.filter((item) => item.type === type);
 }
 
-describe('an empty or short credential', () => {
+describe('empty and short credentials', () => {
   it('an empty or short credential never signs in, even if its hash is that of a root key, a session or a link', async () => {
     const { db } = fleet.control;
     const at = new Date(fleet.time.now());
@@ -149,7 +149,7 @@ describe('sessions', () => {
   });
 });
 
-describe("the installation's root key", () => {
+describe('root key of the installation', () => {
   const another = 'another-root-key-of-this-test';
 
   it('an unchanged root key ends nothing', async () => {
@@ -164,14 +164,14 @@ describe("the installation's root key", () => {
     const { key: ann } = await makeKey('ann');
     const links = [await newLink(root), await newLink(bearer(ann))];
     const signedIn = [await browser(rootKey), await browser(ann), (await signIn({ link: links.pop() })).headers];
-    let told = 0;
+    let revocations = 0;
     const stop = gateway.context.hub.on('revoked', everyone, () => {
       gateway.context.callers.forget();
-      told++;
+      revocations++;
     });
     await enforceRootKey(gateway.context, another);
     stop();
-    expect(told).toBe(1);
+    expect(revocations).toBe(1);
     expect(await statusOf(bearer(another))).toBe(200);
     for (const headers of [root, ...signedIn]) expect(await statusOf(headers)).toBe(401);
     for (const link of links) expect((await signIn({ link })).status).toBe(401);
@@ -196,7 +196,7 @@ describe("the installation's root key", () => {
   });
 });
 
-describe('a refused credential', () => {
+describe('rejected credentials', () => {
   const ask = (remote: string, path: string, init: RequestInit): Promise<Response> =>
     gateway.gateway.fetch(new Request(origin + path, init), remote);
   const guess = (remote: string, credential: object): Promise<Response> =>
@@ -248,15 +248,15 @@ describe('a refused credential', () => {
   });
 });
 
-describe('a list of keys or sessions', () => {
-  it('is read by its pages, though sessions are used meanwhile', async () => {
+describe('lists of keys and sessions', () => {
+  it('a list is read page by page while sessions are used', async () => {
     const made = await Promise.all(['one', 'two', 'three'].map(makeKey));
     for (const { key } of made) await browser(key);
     const pages = async (path: string): Promise<string[]> =>
       collectPages(async (cursor) => {
         const query = cursor === undefined ? '' : `&cursor=${cursor}`;
         const { items, next } = await read<{ items: Listed[]; next: string | null }>(`${path}?limit=1${query}`, root);
-        // the session that was used last is the first to expire last
+        // using a session moves its expiry, so a list in that order would change between pages
         await fleet.control.db.exec(sql`update session set expires_at = expires_at + random() * interval '1 hour'`);
         return { items: items.map(({ id }) => id), next };
       });

@@ -88,7 +88,7 @@ const chunkOf = (run: ClaimedRun): object => ({
 const refused = { status: 403, body: { code: 'worker_refused' } };
 const forbidden = { status: 403, body: { code: 'forbidden' } };
 
-describe('a worker id', () => {
+describe('worker ids', () => {
   it('a worker id belongs to the key that first used it', async () => {
     const owner = await makeWorker();
     expect((await sendHeartbeat(owner)).status).toBe(200);
@@ -147,7 +147,7 @@ describe('a worker id', () => {
   });
 });
 
-describe('a worker', () => {
+describe('workers', () => {
   it('a worker reads the definitions and secrets of the runs that it holds', async () => {
     const worker = await makeWorker();
     const run = await hold(worker, a);
@@ -219,7 +219,7 @@ describe('a worker', () => {
   });
 });
 
-describe('a worker key of one tenant', () => {
+describe('worker keys of one tenant', () => {
   it('a worker key of one tenant claims runs of that tenant only', async () => {
     const worker = await makeWorker('b');
     await Promise.all([a.readyWithSecret(), b.readyWithSecret()]);

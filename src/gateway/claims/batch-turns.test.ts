@@ -5,7 +5,7 @@ const many = 100;
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** Work that ends when it is told to, and the names of what has begun. */
+/** Pieces of work that end on command, and the names of those that have begun. */
 function setUp() {
   const turns = new BatchTurns();
   const begun: string[] = [];
@@ -14,7 +14,7 @@ function setUp() {
     begun.push(name);
     return new Promise((resolve) => ends.set(name, resolve));
   };
-  /** Returns once all that follows from it has happened, save for what waits for a timer. */
+  /** Ends a piece of work. Returns once all consequences have happened, except those that wait for a timer. */
   const end = async (name: string, runs = many): Promise<void> => {
     ends.get(name)?.(runs);
     await vi.advanceTimersByTimeAsync(0);
@@ -28,7 +28,7 @@ function setUp() {
     await end('flood');
     begun.pop();
   };
-  /** Tenant b has a run. */
+  /** Tenant b has had a run. */
   const another = async (): Promise<void> => {
     report('b', 'of another', 1);
     await end('of another');
@@ -39,7 +39,7 @@ function setUp() {
   return { turns, begun, end, flood, another, report, claim, isTaken };
 }
 
-it('a tenant by itself does all at once, in batches of any size', async () => {
+it('a tenant that is alone works without turns, in batches of any size', async () => {
   const { turns, begun, flood, report, claim, isTaken } = setUp();
   await flood('a');
   report('a', 'one');
@@ -49,7 +49,7 @@ it('a tenant by itself does all at once, in batches of any size', async () => {
   expect(turns.maxBatch('a')).toBe(Number.POSITIVE_INFINITY);
 });
 
-it('beside others the large reports of a tenant take turns; those of others and small ones do not wait', async () => {
+it('large reports of a tenant take turns while others are at work; small reports and those of others do not wait', async () => {
   const { turns, begun, end, another, report } = setUp();
   await another();
   expect(turns.maxBatch('a')).toBe(250);
@@ -63,7 +63,7 @@ it('beside others the large reports of a tenant take turns; those of others and 
   expect(begun.slice(3)).toEqual(['two', 'three']);
 });
 
-it('a large claim takes the turn, and one that was put off is made when no report waits any more', async () => {
+it('a large claim takes the turn, and a postponed claim is made once no report waits', async () => {
   const { turns, begun, end, flood, another, report, claim, isTaken } = setUp();
   let calls = 0;
   turns.onFree(() => {
@@ -86,7 +86,7 @@ it('a large claim takes the turn, and one that was put off is made when no repor
   expect(begun.at(-1)).toBe('three');
 });
 
-it('a claim for a few places takes no turn, and does not tell how many runs there are', async () => {
+it('a claim for a few places takes no turn, and does not change the estimate of ready runs', async () => {
   const { turns, begun, end, flood, another, report, claim } = setUp();
   await flood('a');
   await another();
@@ -100,7 +100,7 @@ it('a claim for a few places takes no turn, and does not tell how many runs ther
   expect(turns.tenants.of('a').isFlooded('none', performance.now())).toBe(false);
 });
 
-it('a turn that no claim takes goes to the next report', async () => {
+it('a turn that no claim takes passes to the next report', async () => {
   const { turns, begun, end, flood, another, report, isTaken } = setUp();
   await flood('a');
   await another();
@@ -144,7 +144,7 @@ it('a report that has waited for a second ends the rest', async () => {
   expect(begun).toEqual(['one', 'two', 'three', 'four']);
 });
 
-it('a turn that fails is over, and one that does not end is waited for no longer than half a second', async () => {
+it('a failed turn is over, and a turn that does not end is abandoned after half a second', async () => {
   const { turns, begun, another, report } = setUp();
   await another();
   const failing = turns.report('a', many, () => Promise.reject(new Error('no')));
@@ -159,7 +159,7 @@ it('a turn that fails is over, and one that does not end is waited for no longer
   expect(begun).toEqual(['one', 'two']);
 });
 
-it('a tenant that had no run for five seconds is not at work, nor is one whose reports fail', async () => {
+it('a tenant without a run for five seconds, or whose reports fail, is not at work', async () => {
   const { turns, another } = setUp();
   await expect(turns.report('b', 1, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
   expect(turns.maxBatch('a')).toBe(Number.POSITIVE_INFINITY);

@@ -1,27 +1,27 @@
 /**
- * While several tenants are at work, the large batches of one take turns: it claims or reports, one batch at a time, in
- * smaller batches, and rests after each for as long as that took. A flood would otherwise keep three connections of the
- * server and this process busy, and a tenant with a single run would wait for a processor at every step (I11). A tenant
- * that is alone needs no turns: for it two batches side by side are faster.
+ * While several tenants are at work, the large batches of one tenant take turns. It claims or reports one smaller batch at a
+ * time, and rests after each for as long as the batch took. Otherwise a flood would keep three connections of the server and this
+ * process busy, and a tenant with a single run would wait for a processor at every step (I11). A tenant that is alone needs no
+ * turns: for it two concurrent batches are faster.
  *
  * A tenant's turn (`TenantRecord.turn`):
  *   free    → taken    by a large report, or by a claim that is expected to be large
  *   taken   → resting  when the batch has ended
  *   resting → taken    after the rest, by the report that has waited longest
- *   resting → free     after the rest, if no report waits. A claim that was put off is made now.
+ *   resting → free     after the rest, if no report waits. A postponed claim is made now.
  *
- * Reports wait for the turn, and come before claims: a worker whose reports wait needs no more runs. Claims do not wait,
- * because places would be kept for them: `choose` puts them off. Only speed rests on turns, so a turn that lasts too long
- * ends for the others.
+ * Reports wait for the turn, and have precedence over claims: a worker whose reports wait needs no more runs. Claims do not wait,
+ * because places would be kept for them: `choose` postpones them. Turns only affect speed, so a turn that lasts too long ends
+ * for the others.
  */
 import { claimLimits, needsTurn } from './choose.ts';
 import type { TenantRecord, Turn } from './tenant-record.ts';
 import { TenantRecords } from './tenant-records.ts';
 
 const { smallBatch, sharedBatch } = claimLimits;
-/** How long a turn lasts at most, with the rest after it; a tenth of that where nothing is wrong. */
+/** The maximum time of a turn including its rest. A normal turn takes a tenth of it. */
 const maxTurnMs = 500;
-/** Reports that have waited for this long end the rest: their worker does not wait for ever. */
+/** Reports that have waited for this long end the rest. */
 const maxReportWaitMs = 1_000;
 
 interface Claim {
@@ -38,17 +38,17 @@ export class BatchTurns {
     this.tenants = tenants;
   }
 
-  /** Called when the turn of a tenant has become free whose claim was put off. */
+  /** Sets the function that is called when a turn becomes free for which a claim was postponed. */
   onFree(call: () => void): void {
     this.#onFree = call;
   }
 
-  /** How many runs go into one batch of this tenant now. */
+  /** The maximum number of runs in one batch of this tenant now. */
   maxBatch(tenantId: string): number {
     return this.#hasOthers(this.tenants.of(tenantId)) ? sharedBatch : Number.POSITIVE_INFINITY;
   }
 
-  /** Makes a claim. `countRuns` tells how many runs its answer holds. */
+  /** Makes a claim. `countRuns` returns the number of runs in its answer. */
   async claim<T>(claim: Claim, work: () => Promise<T>, countRuns: (answer: T) => number): Promise<T> {
     const { tenant, laneSet, places } = claim;
     const hasOthersAtWork = (each: TenantRecord): boolean => this.#hasOthers(each);
@@ -57,7 +57,7 @@ export class BatchTurns {
     const answer = await (takesTurn ? this.#take(tenant, turnOf(tenant), work) : work());
     const runs = countRuns(answer);
     if (runs > 0) this.tenants.noteRun(tenant, performance.now());
-    // a claim for a few places does not tell how many runs there are
+    // a claim for a few places does not show how many runs are ready
     if (places > smallBatch) tenant.noteFlood(laneSet, runs > smallBatch);
     return answer;
   }
@@ -94,7 +94,7 @@ export class BatchTurns {
     return working;
   }
 
-  /** Passes the turn to the report that has waited longest, or else to a claim. */
+  /** Passes the turn to the report that has waited longest, or otherwise to a claim. */
   #pass(tenant: TenantRecord, turn: Turn): void {
     const next = turn.reports.shift();
     if (next !== undefined) return next.begin();
@@ -116,7 +116,7 @@ function turnOf(tenant: TenantRecord): Turn {
   return tenant.turn;
 }
 
-/** As long as the turn took, unless a report has waited for too long. */
+/** The rest takes as long as the turn, unless a report has waited for too long. */
 function restMs({ reports }: Turn, tookMs: number): number {
   const waitedMs = performance.now() - (reports[0]?.sinceMs ?? Number.POSITIVE_INFINITY);
   return waitedMs > maxReportWaitMs ? 0 : Math.min(tookMs, maxTurnMs - tookMs);

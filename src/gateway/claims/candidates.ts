@@ -1,7 +1,7 @@
 /**
- * Reads from the control database which tenants claims may go to: those that are off, those whose schedulers report ready
- * runs, and those whose schedulers are silent. The latter are asked to be sure, a few with each sweep, because they are
- * many when all tenants start.
+ * Reads from the control database which tenants are candidates for claims: tenants that are off, tenants whose schedulers report
+ * ready runs, and tenants whose schedulers are silent. The latter may have ready runs, so a few of them are asked with each
+ * sweep. They are many when all tenants start.
  */
 import type { Log } from '../../kernel/log.ts';
 import { within } from '../../kernel/service.ts';
@@ -9,8 +9,8 @@ import type { Db } from '../../kernel/sql.ts';
 import { readCandidates } from '../installation/queries.ts';
 import type { TenantRecords } from './tenant-records.ts';
 
-/** A read without an answer by then is not waited for: hints must do. */
-const longestLookMs = 2_000;
+/** A slower read is not awaited; until it ends, only hints are used. */
+const maxReadMs = 2_000;
 /** How long a read counts as recent. */
 const believedMs = 2_000;
 /** All tenants with silent schedulers are asked once in 30 sweeps, and at least 8 of them in each. */
@@ -22,7 +22,7 @@ export class Candidates {
   readonly #log: Log;
   #off: ReadonlySet<string> = new Set();
   #looking: { readonly era: number; readonly over: Promise<void> } | undefined;
-  /** Grows when what was read before is out of date. */
+  /** Incremented when earlier reads are out of date. */
   #era = 0;
   #isSilentDue = false;
   #lookedMs = Number.NEGATIVE_INFINITY;
@@ -34,7 +34,7 @@ export class Candidates {
     this.#log = log;
   }
 
-  /** Whether people have switched it off, so that none of its runs are handed out. */
+  /** Whether the tenant is switched off, so that none of its runs are handed out. */
   isOff(tenantId: string): boolean {
     return this.#off.has(tenantId);
   }
@@ -46,7 +46,7 @@ export class Candidates {
   /** Queues the tenants that may have ready runs. One read at a time. */
   async #look(): Promise<void> {
     const { era, over } = (this.#looking ??= this.#begin());
-    await within(longestLookMs, over);
+    await within(maxReadMs, over);
     if (era === this.#era) this.#lookedMs = performance.now();
   }
 
@@ -56,21 +56,21 @@ export class Candidates {
     return this.#look();
   }
 
-  /** Something has changed: a read that is under way may have seen the state before, and does not count. */
+  /** Something has changed: a read under way may have seen the previous state, and does not count. */
   outdate(): void {
     this.#era++;
     this.#lookedMs = Number.NEGATIVE_INFINITY;
   }
 
-  /** Reads once more after the read that is under way, if there is one. */
+  /** Reads again, after the read under way if there is one. */
   async lookAnew({ atAll }: { readonly atAll: boolean }): Promise<void> {
-    if (this.#looking !== undefined) await within(longestLookMs, this.#looking.over);
+    if (this.#looking !== undefined) await within(maxReadMs, this.#looking.over);
     await (atAll ? this.lookAtAll() : this.#look());
   }
 
   #begin(): { readonly era: number; readonly over: Promise<void> } {
     const over = this.#read()
-      .catch((error: unknown) => this.#log.warn({ err: error }, 'tenants could not be read'))
+      .catch((error: unknown) => this.#log.warn({ err: error }, 'reading candidate tenants failed'))
       .finally(() => (this.#looking = undefined));
     return { era: this.#era, over };
   }

@@ -1,4 +1,4 @@
-/** What callers are told of a tenant that is changed under an open gateway by somebody who takes no lock. */
+/** The answers of an open gateway for a tenant that is changed by a session without Millrace's locks. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { textWith } from '../../../test/harness/expected.ts';
 import { type Fleet, makeFleet, opened, writeSchedulerStatus, type TestTenant } from '../../../test/harness/fleet.ts';
@@ -18,7 +18,7 @@ import { ClaimDesk } from './claim-desk.ts';
 import { Servings } from '../desks/servings.ts';
 import { BatchTurns } from './batch-turns.ts';
 
-// its migrations are those that are there
+// the migrations of this release
 const newer = {
   ...engine,
   version: '99.0.0',
@@ -55,7 +55,7 @@ async function expectStatus(gateway: TestGateway, method: string, status: number
   expect(await ask(gateway, method)).toEqual({ status, text: textWith(text) });
 }
 
-/** For a while it has no schema of ours. */
+/** Runs the work while the tenant has no Millrace schema. */
 async function withoutSchema(work: () => Promise<void>): Promise<void> {
   await inTenant('alter schema millrace rename to gone');
   try {
@@ -65,9 +65,9 @@ async function withoutSchema(work: () => Promise<void>): Promise<void> {
   }
 }
 
-describe('a tenant whose schema was dropped', () => {
+describe('tenants whose schema was dropped', () => {
   it.each(['GET', 'PUT'])(
-    'is not installed to a %s, the first and every later one, until it is there again',
+    'every %s answers that the tenant is not installed, until its schema is back',
     async (method) => {
       const gateway = makeTestGateway(fleet, fleet.newLoader());
       await isOpen(gateway);
@@ -78,7 +78,7 @@ describe('a tenant whose schema was dropped', () => {
     },
   );
 
-  it('has no run left to report on, and takes no heartbeats, and says why', async () => {
+  it('reports for a dropped schema have no effect, and heartbeats fail with the reason', async () => {
     const gateway = makeTestGateway(fleet, fleet.newLoader());
     await isOpen(gateway);
     const report = { tenant: a.row.id, run: newId(), lease: 1, state: 'success', reason: null, exit_code: 0 } as const;
@@ -90,7 +90,7 @@ describe('a tenant whose schema was dropped', () => {
     });
   });
 
-  it('is one of which a statement that was wrong otherwise says nothing', async () => {
+  it('a statement that fails for another reason does not close the tenant', async () => {
     const loader = fleet.newLoader();
     const open = await opened(loader, 'a');
     const failing = loader.use(a.row.id, ({ ctx }) => ctx.pool.query('select * from no_such_table'));
@@ -99,7 +99,7 @@ describe('a tenant whose schema was dropped', () => {
   });
 });
 
-it('a tenant at another version is served by that engine once something of the old one fails', async () => {
+it('a tenant at another version is served by that engine once a call of the old one fails', async () => {
   const old = { ...engine, fetch: async () => new Response('', { status: 500 }) };
   const gateway = makeTestGateway(fleet, fleet.newLoader({ engines: [old, newer] }));
   await expectStatus(gateway, 'GET', 500);
@@ -111,7 +111,7 @@ it('a tenant at another version is served by that engine once something of the o
   }
 });
 
-it('a tenant whose database has come to refuse connections is out of service, with the reason', async () => {
+it('a tenant whose database stops accepting connections is unavailable, with the reason', async () => {
   const loader = fleet.newLoader();
   const gateway = makeTestGateway(fleet, loader);
   await opened(loader, 'a');
@@ -125,8 +125,8 @@ it('a tenant whose database has come to refuse connections is out of service, wi
   }
 });
 
-describe('claims of a tenant that cannot be served', () => {
-  /** A desk that sweeps often, its warnings, and how many sweeps it has made. */
+describe('claims of unavailable tenants', () => {
+  /** A desk with frequent sweeps, its warnings, and the number of its sweeps. */
   function deskWith(loader: Loader): { desk: ClaimDesk; warnings: unknown[]; swept: () => number } {
     const warnings: unknown[] = [];
     const log: Log = { ...silent, warn: (fields: unknown) => void warnings.push(fields), child: () => silent };
@@ -138,14 +138,14 @@ describe('claims of a tenant that cannot be served', () => {
     return { desk: new ClaimDesk(options), warnings, swept: () => sweeps };
   }
 
-  it('are made once for each hint, and nothing is logged', async () => {
+  it('an unavailable tenant is asked once for each hint, and nothing is logged', async () => {
     await Promise.all(fleet.tenants.map((tenant) => writeSchedulerStatus(fleet, tenant, { ready: false })));
     const row = { id: newId(), name: 'bare', database: bare.address.database };
     await registerTenant(fleet.control.db, { ...row, at: new Date() });
     await fleet.control.db.exec(sql`
       insert into launch (tenant_id, state, code, reason, changed_at)
       values (${row.id}, 'DISABLED', 'not_installed', 'not installed', now())`);
-    // a scheduler that was there before has left its last word
+    // an earlier scheduler has left its last report
     await writeSchedulerStatus(fleet, { row: { ...row, desired: 'on' } }, { ready: true });
     const opened: string[] = [];
     const loader = fleet.newLoader({

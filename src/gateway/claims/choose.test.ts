@@ -36,11 +36,11 @@ const placesOf = (asks: readonly Ask[]): number[] => asks.map((ask) => sumPlaces
 const many = (count: number, pace?: Pace): TenantRecord[] =>
   Array.from({ length: count }, (_, i) => tenant(`${pace}${i}`, pace));
 
-describe('the tenants that are asked', () => {
+describe('tenants that are asked', () => {
   it.each([
-    ['all that wait, in their order', standing(), ['a', 'b', 'c']],
-    ['none that is off', standing({ isOff: (id) => id === 'a' }), ['b', 'c']],
-  ])('are %s', (_, state, expected) => {
+    ['all queued tenants in order', standing(), ['a', 'b', 'c']],
+    ['not those that are off', standing({ isOff: (id) => id === 'a' }), ['b', 'c']],
+  ])('the asked tenants are %s', (_, state, expected) => {
     expect(
       idsOf(
         choose(
@@ -52,24 +52,24 @@ describe('the tenants that are asked', () => {
     ).toEqual(expected);
   });
 
-  it('are none that is paused, until its pause is over', () => {
+  it('a paused tenant is not asked until its pause is over', () => {
     const paused = tenant('a', 'paused');
     expect(choose([paused], [poll(1)], standing()).asks).toEqual([]);
     expect(idsOf(choose([paused], [poll(1)], standing({ now: now + 101 })).asks)).toEqual(['a']);
   });
 
-  it('are none that no poll takes runs of', () => {
+  it('a tenant that no poll serves is not asked', () => {
     const { asks } = choose([tenant('a'), tenant('b')], [poll(4, ['a']), poll(2, ['a'])], standing());
     expect([idsOf(asks), placesOf(asks)]).toEqual([['b'], [6]]);
   });
 
-  it('are none that is being asked for the same lanes', () => {
+  it('a tenant with a claim under way for the same lanes is not asked', () => {
     const [a, b] = [tenant('a'), tenant('b')];
     const asks = [askOf(a), askOf(b, { laneSet: 'process:default' })];
     expect(idsOf(choose([a, b], [poll(4)], standing({ asks })).asks)).toEqual(['b']);
   });
 
-  it('are at most 16, and beside them 16 that are slow', () => {
+  it('at most 16 tenants are asked at once, and 16 slow ones besides', () => {
     const queue = [...many(20, 'slow'), ...many(20, 'known')];
     const { asks } = choose(queue, [poll(1_000)], standing());
     expect([asks.filter((ask) => ask.keepsPlaces).length, asks.length]).toEqual([16, 32]);
@@ -77,7 +77,7 @@ describe('the tenants that are asked', () => {
     expect(choose(queue, [poll(1_000)], standing({ asks: underWay })).asks).toEqual([]);
   });
 
-  it('include further slow ones once claims are stuck for a second, unless this process is short of connections', () => {
+  it('further slow tenants are asked once claims are stuck for a second, unless connections are short', () => {
     const stuck = many(16, 'slow').map((each) => askOf(each, { keepsPlaces: false, atMs: now - 1_001 }));
     const next = (isConnecting: boolean) =>
       choose([tenant('a', 'slow')], [poll(1)], standing({ asks: stuck, isConnecting }));
@@ -85,13 +85,13 @@ describe('the tenants that are asked', () => {
     expect(next(true).asks).toEqual([]);
   });
 
-  it('are asked for one set of lanes at a time while they may have to be connected to first', () => {
+  it('a tenant that may have no connection yet is asked for one set of lanes at a time', () => {
     const [known, unknown] = [tenant('known'), tenant('unknown', 'unknown')];
     const asks = [known, unknown].map((each) => askOf(each, { laneSet: 'process:default' }));
     expect(idsOf(choose([known, unknown], [poll(4)], standing({ asks })).asks)).toEqual(['known']);
   });
 
-  it('are few of those that must be connected to first, while this process opens as many connections as it can', () => {
+  it('few tenants without a connection are asked while connections are short', () => {
     const stuck = many(14, 'slow').map((each) => askOf(each, { keepsPlaces: false, atMs: now - 9_000 }));
     const queue = [...many(10, 'unknown'), ...many(3, 'known')];
     const count = (isConnecting: boolean) =>
@@ -100,8 +100,8 @@ describe('the tenants that are asked', () => {
   });
 });
 
-describe('the patience', () => {
-  it('for a tenant is longer once it has answered in time, and no places are kept for a slow one', () => {
+describe('patience', () => {
+  it('patience is longer for a tenant that has answered in time, and no places are kept for a slow one', () => {
     const { asks } = choose(
       (['known', 'unknown', 'slow'] as const).map((pace) => tenant(pace, pace)),
       [poll(9)],
@@ -115,7 +115,7 @@ describe('the patience', () => {
   });
 });
 
-describe('a flooded tenant', () => {
+describe('flooded tenants', () => {
   const others = { hasOthersAtWork: () => true };
   function flooded(isTaken: boolean): TenantRecord {
     const made = tenant('a');
@@ -125,7 +125,7 @@ describe('a flooded tenant', () => {
     return made;
   }
 
-  it('is asked for 250 runs at most beside others, of all polls evenly, and for any number when it is alone', () => {
+  it('a tenant is asked for at most 250 runs, evenly from all polls, while others are at work, and for any number when alone', () => {
     const free = [poll(1), poll(1_000), poll(1_000)];
     expect(choose([tenant('a')], free, standing(others)).asks[0]?.portions.map(({ places }) => places)).toEqual([
       1, 125, 124,
@@ -133,7 +133,7 @@ describe('a flooded tenant', () => {
     expect(placesOf(choose([tenant('a')], free, standing()).asks)).toEqual([1 + 969 + 969]);
   });
 
-  it('waits for its turn with a large claim, beside others, after a large one for the same lanes', () => {
+  it('a large claim after a large one for the same lanes waits for its turn while others are at work', () => {
     const { asks, postponed } = choose([flooded(true)], [poll(100)], standing(others));
     expect([asks, postponed.map(({ id }) => id)]).toEqual([[], ['a']]);
   });
@@ -149,13 +149,13 @@ describe('a flooded tenant', () => {
       standing({ ...others, laneSet: 'process:default' }),
     ],
     ['it had no run for five seconds', flooded(true), 100, standing({ ...others, now: now + 5_001 })],
-  ])('does not wait when %s', (_, made, places, state) => {
+  ])('a large claim does not wait for a turn when %s', (_, made, places, state) => {
     const { asks, postponed } = choose([made], [poll(places)], state);
     expect([idsOf(asks), postponed]).toEqual([['a'], []]);
   });
 });
 
-describe('the places', () => {
+describe('dealPlaces', () => {
   it.each([
     [[8], 2, [[4], [4]]],
     [[7], 3, [[3], [2], [2]]],
@@ -177,11 +177,11 @@ describe('the places', () => {
       ],
     ],
     [[8], 0, []],
-  ])('%j are dealt between %i tenants as %j', (free, tenants, shares) => {
+  ])('the places %j are dealt between %i tenants as %j', (free, tenants, shares) => {
     expect(dealPlaces(free, tenants)).toEqual(shares);
   });
 
-  it('are dealt once each, and no two shares differ by more than one place', () => {
+  it('each place is dealt once, and no two shares differ by more than one place', () => {
     assert(
       property(
         array(integer({ min: 0, max: 1_000 }), { maxLength: 20 }),
@@ -197,7 +197,7 @@ describe('the places', () => {
   });
 });
 
-describe('whatever the tenants and polls are', () => {
+describe('properties for all tenants and polls', () => {
   const paces = array(constantFrom<Pace>('known', 'unknown', 'slow', 'paused'), { maxLength: 40 });
   const worlds = recordOf({
     paces,
@@ -262,7 +262,7 @@ describe('whatever the tenants and polls are', () => {
     );
   });
 
-  it('a tenant is asked in its turn, however many runs the others have', () => {
+  it('a tenant is asked in its turn, regardless of the number of runs of the others', () => {
     assert(
       property(integer({ min: 1, max: 100 }), integer({ min: 1, max: 40 }), (tenants, places) => {
         const records = new TenantRecords();
@@ -273,7 +273,7 @@ describe('whatever the tenants and polls are', () => {
         while (asked.length < 3 * tenants) {
           const { asks } = choose(records.queueOf(laneSet), [poll(places)], standing());
           for (const ask of asks) records.take(ask.tenant, laneSet, now);
-          // each fills all its places, and has more
+          // each tenant fills all its places, and has more runs
           for (const ask of asks) records.putBack(ask.tenant, laneSet);
           asked.push(...idsOf(asks));
           expect(asks.length).toBe(perRound);

@@ -1,29 +1,29 @@
 /**
- * Decides which tenants are asked for runs now, and for how many. A pure function: the desk (`claim-desk.ts`) carries out
- * what it returns, and calls it again whenever something has changed.
+ * Decides which tenants are asked for runs now, and for how many. It is a pure function: the desk (`claim-desk.ts`) executes the
+ * decision, and calls it again whenever something has changed.
  *
  * It promises, for one set of lanes:
- * 1. Only tenants that may have ready runs are asked, the one that has waited longest first, each once at a time. A tenant
- *    that is off, paused after a failure, or wanted by no poll is not asked.
- * 2. The free places are divided equally between the tenants that are asked, and no poll gets more than it has room for.
- *    One place in 32 stays free, so that a tenant whose runs become ready during a large claim is served at once.
- * 3. A slow tenant costs the others nothing (I11): no places are kept for it, and slow tenants are counted apart.
- * 4. Beside others at work, a tenant gets at most 250 runs at once, and its large claims wait for their turn.
- * 5. A tenant that may have to be connected to first is asked for one set of lanes at a time, and only a few such tenants
- *    are asked while this process has as many connections to open as it can.
+ * 1. Only tenants that may have ready runs are asked, the one that has waited longest first, each with one claim at a time. A
+ *    tenant that is off, paused after a failure, or served by no poll is not asked.
+ * 2. The free places are divided equally between the asked tenants, and no poll gets more runs than it has room for. One place
+ *    in 32 stays free, so that a tenant whose runs become ready during a large claim is served at once.
+ * 3. A slow tenant costs the others nothing (I11): no places are kept for it, and slow tenants have a limit of their own.
+ * 4. While others are at work, a tenant gets at most 250 runs at once, and its large claims wait for their turn.
+ * 5. A tenant that may have no connection yet is asked for one set of lanes at a time. Only a few such tenants are asked while
+ *    this process opens as many connections as it can.
  */
 import type { TenantRecord } from './tenant-record.ts';
 
 export const claimLimits = {
-  /** Tenants that are asked for the same lanes at a time, and as many again that are slow. */
+  /** Tenants that are asked for the same lanes at the same time. The limit applies separately to slow tenants. */
   tenantsAtOnce: 16,
-  /** One place in this many is not dealt. */
+  /** One place in this many stays free. */
   sparePlaceIn: 32,
-  /** A batch of so many runs burdens nobody. */
+  /** A batch of this many runs is too small to delay other tenants. */
   smallBatch: 25,
-  /** Runs in one batch of a tenant while others are at work. */
+  /** The maximum number of runs in one batch of a tenant while others are at work. */
   sharedBatch: 250,
-  /** A claim without an answer for this long no longer counts against `tenantsAtOnce`, unless connections are short. */
+  /** A claim without an answer after this time no longer counts against `tenantsAtOnce`, unless connections are short. */
   stuckMs: 1_000,
 } as const;
 
@@ -39,7 +39,7 @@ export interface Portion<P extends Poll = Poll> {
   readonly places: number;
 }
 
-/** A tenant is asked for runs. */
+/** A claim: a tenant is asked for runs. */
 export interface Ask<P extends Poll = Poll> {
   readonly tenant: TenantRecord;
   readonly laneSet: string;
@@ -47,16 +47,16 @@ export interface Ask<P extends Poll = Poll> {
   readonly atMs: number;
   /** How long places are kept for its answer. */
   readonly patienceMs: number;
-  /** Whether they are kept now. */
+  /** Whether places are kept for it now. */
   keepsPlaces: boolean;
 }
 
 export interface Standing {
   readonly laneSet: string;
   readonly now: number;
-  /** The claims that are under way. */
+  /** The claims under way. */
   readonly asks: Iterable<Ask>;
-  /** This process opens as many connections as it can, and more of them wait. */
+  /** This process opens as many connections as it can, and more requests for connections wait. */
   readonly isConnecting: boolean;
   readonly isOff: (tenantId: string) => boolean;
   readonly hasOthersAtWork: (tenant: TenantRecord) => boolean;
@@ -89,7 +89,7 @@ export function choose<P extends Poll>(
     const pace = tenant.isSlow(now) ? 'slow' : 'prompt';
     if (chosen[pace].length >= room[pace]) continue;
     if (!tenant.isKnown(now)) {
-      // there may be no connection to it yet: for other lanes it would need a second one
+      // it may have no connection yet, and would need a second one for other lanes
       if (tenant.asks.size > 0) continue;
       if (isConnecting && pace === 'prompt' && unconnected++ >= room.slow) continue;
     }
@@ -110,7 +110,7 @@ function countRoom({ laneSet, now, asks, isConnecting }: Standing): Record<'prom
   return room;
 }
 
-/** Whether a claim for so many places is to be one of the tenant's large batches, which take turns. */
+/** Whether a claim for this many places counts as one of the tenant's large batches, which take turns. */
 export function needsTurn(
   tenant: TenantRecord,
   places: number,
@@ -162,7 +162,7 @@ export function sumPlaces(portions: readonly { readonly places: number }[]): num
   return portions.reduce((sum, { places }) => sum + places, 0);
 }
 
-/** At most `max` places in all, taken from the portions as evenly as possible. */
+/** Limits the portions to `max` places in all, reducing them as evenly as possible. */
 export function limitPlaces<P extends { readonly places: number }>(portions: readonly P[], max: number): readonly P[] {
   if (sumPlaces(portions) <= max) return portions;
   let left = max;

@@ -65,13 +65,13 @@ function poll(
   };
   return desk.claim({ ...request, ...more }, signal);
 }
-/** It has nothing, and is known to: a tenant whose scheduler is silent has its share of the places. */
+/** The scheduler reports no ready runs. Otherwise the tenant would be asked to be sure, and get a share of the places. */
 const quiet = (tenant: TestTenant) => writeSchedulerStatus(fleet, tenant, { ready: false });
-/** Until a claim has found nothing for whoever waits. */
+/** Waits until this many claims have found nothing. */
 const asked = (times: number) => until('it was asked', () => fleet.asked.length >= times || undefined);
 const tenantsOf = (runs: readonly ClaimedRun[]): string[] => runs.map((run) => run.tenant_name);
 
-/** A poll that ends while its claim is under way; answers how to let that go on. */
+/** A poll that ends while its claim is under way. Returns a function that lets the claim continue. */
 async function leftBehind(): Promise<() => void> {
   let letGo = (): void => {};
   fleet.gate = () => new Promise((resolve) => (letGo = resolve));
@@ -84,7 +84,7 @@ async function leftBehind(): Promise<() => void> {
   return letGo;
 }
 
-/** A poll that ends when whoever could have had something has answered that there is nothing. */
+/** A poll that ends once all tenants have answered that they have no runs. */
 async function foundEmpty(more: Partial<ClaimRequest> = {}): Promise<void> {
   let answers = 0;
   fleet.gate = async () => void answers++;
@@ -96,8 +96,8 @@ async function foundEmpty(more: Partial<ClaimRequest> = {}): Promise<void> {
   fleet.gate = async () => {};
 }
 
-describe('a poll', () => {
-  it('gets what is ready at once, no more than it has places for', async () => {
+describe('polls', () => {
+  it('a poll gets ready runs at once, at most as many as it has places', async () => {
     await quiet(b);
     await a.ready(5);
     const runs = await poll({ free: 3 });
@@ -113,13 +113,13 @@ describe('a poll', () => {
     expect(await poll({ free: 3 })).toHaveLength(2);
   });
 
-  it('gets credentials, unless all that it asks for executes nothing', async () => {
+  it('a poll gets credentials, unless it asks only for runs of the kind none', async () => {
     await a.ready(2);
     expect((await poll({ runtimes: ['process', 'none'] }))[0]?.credential).toMatch(/^mrt_/);
     expect((await poll())[0]?.credential).toBe('');
   });
 
-  it('waits for a wake-up and gets what is ready then', async () => {
+  it('a poll waits for a wake-up and gets the runs that are ready then', async () => {
     const waiting = poll();
     await asked(2);
     const [run] = await a.ready(1);
@@ -127,7 +127,7 @@ describe('a poll', () => {
     expect((await waiting).map((each) => each.run)).toEqual([run]);
   });
 
-  it('gets by the sweep what a lost wake-up was about', async () => {
+  it('a sweep finds ready runs whose wake-up was lost', async () => {
     await desk.service.start();
     const waiting = poll();
     await asked(2);
@@ -135,7 +135,7 @@ describe('a poll', () => {
     expect(tenantsOf(await waiting)).toEqual(['b']);
   });
 
-  it('ends empty when its time is up or its signal aborts', async () => {
+  it('a poll ends without runs when its time is up or its signal aborts', async () => {
     expect(await poll({ wait_ms: 30 })).toEqual([]);
     expect(await poll({}, AbortSignal.abort())).toEqual([]);
     const stop = new AbortController();
@@ -148,7 +148,7 @@ describe('a poll', () => {
     expect(await poll()).toHaveLength(1);
   });
 
-  it('with no free place gets no run and asks nobody: it waits for signals', async () => {
+  it('a poll without free places claims no runs and waits for signals', async () => {
     await a.ready(1);
     const stop = new AbortController();
     const waiting = poll({ free: 0 }, stop.signal);
@@ -159,14 +159,14 @@ describe('a poll', () => {
     expect(await waiting).toEqual([]);
   });
 
-  it('sees only the lanes of its runtimes and queues', async () => {
+  it('a poll gets only runs in the lanes of its runtimes and queues', async () => {
     await a.ready(1);
     expect(await poll({ runtimes: ['process'], wait_ms: 100 })).toEqual([]);
     expect(await poll({ queues: ['other'], wait_ms: 100 })).toEqual([]);
     expect(await poll({ queues: ['other', 'default'], runtimes: ['process', 'none'] })).toHaveLength(1);
   });
 
-  it('gets nothing of a tenant whose desired state is off', async () => {
+  it('a poll gets no runs of a tenant whose desired state is off', async () => {
     await setDesired(fleet.control, a.row.id, 'off');
     await a.ready(1);
     desk.ready(a.row.id);
@@ -177,7 +177,7 @@ describe('a poll', () => {
     expect(await waiting).toHaveLength(1);
   });
 
-  it('that ended while its claim was under way loses nothing: the worker’s next poll gets the runs at once', async () => {
+  it('runs claimed for a poll that has ended go to the worker’s next poll at once', async () => {
     await quiet(b);
     await a.ready(2);
     let letGo = (): void => {};
@@ -194,7 +194,7 @@ describe('a poll', () => {
     expect(await second).toHaveLength(2);
   });
 
-  it('that ended while its claim was under way, and is followed by none, has its runs given back as if never handed out', async () => {
+  it('runs claimed for a poll that has ended are returned as if never handed out, if no other poll follows', async () => {
     desk = newDesk(1_000);
     await desk.service.start();
     const [run] = await a.ready(1);
@@ -206,7 +206,7 @@ describe('a poll', () => {
     );
   });
 
-  it('whose claim is under way when the desk is closed has its runs given back then, and not when its lease is over', async () => {
+  it('runs of a claim that is under way when the desk stops are returned at once, not when their lease expires', async () => {
     const [run] = await a.ready(1);
     const letGo = await leftBehind();
     const closed = desk.service.stop();
@@ -218,7 +218,7 @@ describe('a poll', () => {
     });
   });
 
-  it('is answered by bells while the control database does not answer', async () => {
+  it('a poll is answered by hints while the control database does not answer', async () => {
     await fleet.control.db.transaction(async (tx) => {
       await tx.exec(sql`lock table scheduler in access exclusive mode`);
       const waiting = poll();
@@ -233,7 +233,7 @@ describe('a poll', () => {
     });
   });
 
-  it('of one kind does not get what was left for another of the same worker', async () => {
+  it('a poll does not get runs that were left over for another kind of poll of the same worker', async () => {
     const worker = newId();
     let open = (): void => {};
     const gate = new Promise<void>((resolve) => {
@@ -253,7 +253,7 @@ describe('a poll', () => {
     expect(await poll({ worker, free: 3 })).toHaveLength(3);
   });
 
-  it('for places and one for what takes none, of the same worker, are answered each with its own', async () => {
+  it('a poll for runs with places and one for runs without places of the same worker each get their own runs', async () => {
     const worker = newId();
     const placed = poll({ worker, runtimes: ['process'], wait_ms: 300 });
     const quick = poll({ worker, free: 100 });
@@ -263,7 +263,7 @@ describe('a poll', () => {
     expect(await placed).toEqual([]);
   });
 
-  it('of a worker’s earlier life does not get in the way of its new one', async () => {
+  it('a poll of a worker’s earlier incarnation does not disturb the new one', async () => {
     const worker = newId();
     const stop = new AbortController();
     const dead = poll({ worker, incarnation: 1, free: 5 }, stop.signal);
@@ -277,8 +277,8 @@ describe('a poll', () => {
   });
 });
 
-describe('a poll for lanes that were found empty', () => {
-  it('asks nobody until a bell rings', async () => {
+describe('polls for lanes without ready runs', () => {
+  it('a poll asks no tenant until a hint arrives', async () => {
     await foundEmpty();
     fleet.asked.length = 0;
     const waiting = poll();
@@ -288,7 +288,7 @@ describe('a poll for lanes that were found empty', () => {
     expect((await waiting).map((each) => each.run)).toEqual([run]);
   });
 
-  it('asks when the bell rang while the claim that found nothing was under way', async () => {
+  it('a poll asks again if a hint arrived during the claim that found nothing', async () => {
     let letGo = (): void => {};
     const answered = new Promise<void>((resolve) => (letGo = resolve));
     fleet.gate = () => answered;
@@ -304,7 +304,7 @@ describe('a poll for lanes that were found empty', () => {
     expect(await poll()).toHaveLength(1);
   });
 
-  it('asks again where bells may have been missed', async () => {
+  it('a poll asks again if hints may have been lost', async () => {
     await foundEmpty();
     const waiting = poll();
     await a.ready(1);
@@ -312,7 +312,7 @@ describe('a poll for lanes that were found empty', () => {
     expect(await waiting).toHaveLength(1);
   });
 
-  it('asks for other lanes all the same', async () => {
+  it('a poll for other lanes asks all the same', async () => {
     await foundEmpty({ runtimes: ['process'] });
     await a.ready(1);
     expect(await poll()).toHaveLength(1);
@@ -320,7 +320,7 @@ describe('a poll for lanes that were found empty', () => {
 });
 
 describe('many polls', () => {
-  it('share one claim per tenant', async () => {
+  it('polls share one claim per tenant', async () => {
     const polls = Array.from({ length: 20 }, () => poll({ free: 2 }));
     await until('all wait', () => fleet.asked.some((line) => line.endsWith(' 20')) || undefined);
     fleet.asked.length = 0;
@@ -330,7 +330,7 @@ describe('many polls', () => {
     expect(fleet.asked.filter((line) => line.startsWith('claim a')).length).toBeLessThanOrEqual(2);
   });
 
-  it('are served in turn: no worker takes all while others are idle', async () => {
+  it('polls are served in turn: no worker takes all runs while others are idle', async () => {
     const polls = Array.from({ length: 4 }, () => poll({ free: 10 }));
     await until('all wait', () => fleet.asked.some((line) => line.endsWith(' 4')) || undefined);
     await a.ready(8);
@@ -338,20 +338,20 @@ describe('many polls', () => {
     expect((await Promise.all(polls)).map((runs) => runs.length)).toEqual([2, 2, 2, 2]);
   });
 
-  it('of one worker with one place are served from each tenant in turn', async () => {
+  it('polls of a worker with one place get runs of each tenant in turn', async () => {
     await a.ready(6);
     await b.ready(6);
     const seen: string[] = [];
     for (let i = 0; i < 8; i++) {
       seen.push(...tenantsOf(await poll({ worker: 'c0ffee00-0000-7000-8000-000000000000' })));
-      // a worker is never back at once
+      // a real worker polls again only after a while
       await new Promise((resolve) => setImmediate(resolve));
     }
-    // one that a busy machine makes late is given with the next poll, out of turn
+    // a run that is late because the machine is busy comes with the next poll, out of turn
     for (const name of ['a', 'b']) expect(seen.filter((tenant) => tenant === name).length).toBeOneOf([3, 4, 5]);
   });
 
-  it('go on when one tenant’s claim fails', async () => {
+  it('polls continue when the claim of one tenant fails', async () => {
     let failures = 0;
     fleet.gate = async (asked) => {
       if (asked.startsWith('claim a') && failures++ < 3) throw new Error('a is broken');
@@ -360,7 +360,7 @@ describe('many polls', () => {
     expect(tenantsOf(await poll())).toEqual(['b']);
   });
 
-  it('go on when one tenant does not answer, and get its runs when it does', async () => {
+  it('polls continue when one tenant does not answer, and get its runs once it does', async () => {
     let answer = (): void => {};
     const answered = new Promise<void>((resolve) => (answer = resolve));
     fleet.gate = async (asked) => {
@@ -376,7 +376,7 @@ describe('many polls', () => {
     expect(tenantsOf(await next)).toEqual(['a']);
   });
 
-  it('lose no ready run and get none twice, however they come and go', async () => {
+  it('polls that come and go lose no ready run and get none twice', async () => {
     await desk.service.start();
     const ready = [...(await a.ready(60)), ...(await b.ready(60))];
     const got: string[] = [];

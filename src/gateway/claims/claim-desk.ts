@@ -1,16 +1,16 @@
 /**
- * Where workers wait for runs. The polls of many workers become one claim per tenant, and tenants with ready runs share the
- * free places. A poll ends with runs, with a signal for its worker, or when its time is up.
+ * The place where workers wait for runs. The polls of many workers become one claim per tenant, and tenants with ready runs
+ * share the free places. A poll ends with runs, with a signal for its worker, or when its time is up.
  *
- * 1. We ask only tenants that have ready runs. Hints announce them; for lost hints there is one statement on the control
- *    database each second. Only tenants whose schedulers are silent are asked to be sure, a few at a time.
- * 2. Tenants are asked side by side, each for its share of the places, which are kept for it while it may answer in time.
- *    What a slow tenant gives at last goes to the next poll of the worker that it was asked for, or back to the tenant.
- * 3. Places are lent to the report desk (`lend`) where no other tenant waits for them: the commit that applies a tenant's
- *    reports then hands out what they make ready. To the others this is a claim of the tenant like any other.
+ * 1. Only tenants that have ready runs are asked. Hints announce them; one statement per second on the control database finds
+ *    lost hints. Tenants whose schedulers are silent are asked to be sure, a few at a time.
+ * 2. Tenants are asked at the same time, each for its share of the places, which are kept for it while it may answer in time.
+ *    Runs that a slow tenant returns later go to the next poll of the worker that they were claimed for, or back to the tenant.
+ * 3. Places are lent to the report desk (`lend`) if no other tenant waits for them: the commit that applies a tenant's reports
+ *    then hands out the runs that they make ready. For the others this is a claim of the tenant like any other.
  *
- * `choose.ts` decides, this class acts: it keeps places, claims, hands out, and notes how each tenant answered. What it
- * knows of tenants is in `tenant-record.ts`, what it knows of polls in `pollers.ts`.
+ * `choose.ts` decides, this class acts: it keeps places, claims, hands out runs, and records how each tenant answered. Its data
+ * about tenants is in `tenant-record.ts`, its data about polls in `pollers.ts`.
  *
  * A claim (`Ask`) under way:
  *   keeps places → keeps none  when the patience for its tenant is over; the others get the places
@@ -39,11 +39,11 @@ import type { TenantRecord } from './tenant-record.ts';
 import type { TenantRecords } from './tenant-records.ts';
 
 export const claimTimes = {
-  /** How often lost hints are looked for, and old records deleted. */
+  /** The interval of the search for lost hints, and of deleting old records. */
   sweepMs: 1_000,
-  /** A claim without an answer for this long gets none: its tenant may be asked again. */
+  /** A claim without an answer after this time counts as failed: its tenant may be asked again. */
   hopelessMs: 30_000,
-  /** How long the end waits for claims that are under way. */
+  /** How long `stop` waits for claims under way. */
   windUpMs: 1_000,
 };
 
@@ -66,7 +66,7 @@ type DeskAsk = Ask<WaitingPoll>;
 type ReportPlaces = Omit<Claim, 'wait_ms' | 'seen'>;
 
 export interface OpenPlaces {
-  /** Resolves to the runs that they were given, as soon as no claim is under way for them. */
+  /** Resolves to the runs that were given to these places, as soon as no claim is under way for them. */
   readonly close: () => Promise<ClaimedRun[]>;
 }
 
@@ -76,7 +76,7 @@ export interface Loan {
   readonly pollsOf: (tenantName: string) => EnginePoll[];
   /** A list of runs for each poll; undefined: the engine has handed none out. */
   readonly settle: (lists: readonly ClaimedRun[][] | undefined) => void;
-  /** What became of the places is not known. */
+  /** It is not known whether runs were handed out for the places. */
   readonly fail: (error: unknown) => void;
 }
 
@@ -86,7 +86,7 @@ export class ClaimDesk {
   readonly #tenants: TenantRecords;
   readonly #candidates: Candidates;
   readonly #pollers = new Pollers();
-  /** The claims that are under way, with the timer of the patience for each. */
+  /** The claims under way, each with the timer of its patience. */
   readonly #asks = new Map<DeskAsk, NodeJS.Timeout>();
   #reportPolls = 0;
   readonly #underWay = new Set<Promise<void>>();
@@ -108,13 +108,13 @@ export class ClaimDesk {
     this.service = { ...sweeping, stop: () => sweeping.stop().then(() => this.#windUp()) };
   }
 
-  /** Runs of this tenant have become ready, in these lanes or in any. */
+  /** Runs of this tenant have become ready, in these lanes or, without `lanes`, in any. */
   ready(tenantId: string, lanes?: readonly string[]): void {
     this.#tenants.hint(tenantId, performance.now(), lanes);
     this.#deal();
   }
 
-  /** Hints may have been lost: the server was out of reach, and is back. */
+  /** Hints may have been lost, because the server was unreachable for a while. */
   lookAgain(): void {
     this.#tenants.recheckAll(performance.now());
     this.#candidates.outdate();
@@ -128,7 +128,7 @@ export class ClaimDesk {
     if (this.#pollers.waiting > 0) void this.#candidates.lookAnew({ atAll: false }).then(() => this.#deal());
   }
 
-  /** Waits for runs. An abort (the worker has gone, or there is a signal for it) ends the wait without any. */
+  /** Waits for runs. An abort (the worker has disconnected, or there is a signal for it) ends the wait without runs. */
   claim(request: Claim, signal: AbortSignal): Promise<ClaimedRun[]> {
     return new Promise((resolve) => {
       const waitMs = Math.min(request.wait_ms, leaseTimes(this.#options.leaseMs).pollMs);
@@ -145,7 +145,7 @@ export class ClaimDesk {
     });
   }
 
-  /** Places that come with a report wait for runs until they are closed. */
+  /** Lets places that come with a report wait for runs until they are closed. */
   open(request: ReportPlaces): OpenPlaces {
     let end = (_runs: ClaimedRun[]): void => {};
     const runs = new Promise<ClaimedRun[]>((resolve) => (end = resolve));
@@ -179,8 +179,8 @@ export class ClaimDesk {
   }
 
   /**
-   * Lends places to a tenant whose reports are about to be applied. It gets what a claim would be given now. Each loan is
-   * settled or fails.
+   * Lends places to a tenant whose reports are about to be applied: the places that a claim would get now. Each loan must be
+   * settled or fail.
    */
   lend(tenantId: string): Loan {
     const asks = this.#deal(this.#tenants.of(tenantId));
@@ -190,7 +190,7 @@ export class ClaimDesk {
       settle: (lists = []) => {
         let at = 0;
         if (lists.length === 0) for (const { tenant, laneSet } of asks) this.#tenants.putBack(tenant, laneSet);
-        for (const ask of asks) this.#answered(ask, lists.slice(at, (at += ask.portions.length)), { isTold: true });
+        for (const ask of asks) this.#answered(ask, lists.slice(at, (at += ask.portions.length)), { isHinted: true });
       },
       fail: (error) => {
         for (const ask of asks) this.#failed(ask, error);
@@ -198,7 +198,7 @@ export class ClaimDesk {
     };
   }
 
-  /** A worker polls for these lanes. It must be known which tenants are off before any is asked. */
+  /** A worker polls for these lanes. Disabled tenants are loaded before the first claim. */
   #welcome({ laneSet, lanes }: WaitingPoll): void {
     const isNew = this.#tenants.open(laneSet, lanes, performance.now());
     if (isNew || this.#candidates.isLate) void this.#candidates.lookAtAll().then(() => this.#deal());
@@ -218,8 +218,8 @@ export class ClaimDesk {
   }
 
   /**
-   * Asks tenants with ready runs for the places that are free. `borrower`: a tenant that may get places, too; its share is
-   * returned, because somebody else makes the claim.
+   * Asks tenants with ready runs for the free places. `borrower`: a tenant that may get places as well; its share is returned,
+   * because the caller makes that claim.
    */
   #deal(borrower?: TenantRecord): DeskAsk[] {
     const tenants = this.#tenants;
@@ -261,7 +261,7 @@ export class ClaimDesk {
 
   #ask(ask: DeskAsk): void {
     const asking = this.#claimOf(ask).then(
-      (lists) => this.#answered(ask, lists, { isTold: false }),
+      (lists) => this.#answered(ask, lists, { isHinted: false }),
       (error: unknown) => this.#failed(ask, error),
     );
     this.#underWay.add(asking);
@@ -269,15 +269,15 @@ export class ClaimDesk {
   }
 
   /**
-   * `lists`: one per portion; undefined where there is no such tenant. `isTold`: the engine has sent a hint if runs are left.
-   * Otherwise a tenant that filled all places may have more, and one that did not has none left.
+   * `lists`: one per portion; undefined: the tenant does not exist. `isHinted`: the engine sends a hint if runs are left. Without
+   * that, a tenant that filled all places may have more runs, and one that did not has none left.
    */
-  #answered(ask: DeskAsk, lists: readonly ClaimedRun[][] | undefined, { isTold }: { isTold: boolean }): void {
+  #answered(ask: DeskAsk, lists: readonly ClaimedRun[][] | undefined, { isHinted }: { isHinted: boolean }): void {
     const { tenant, laneSet, portions } = ask;
     if (lists === undefined) this.#tenants.delete(tenant);
     else this.#hand(ask, lists);
     const isFull = countRuns(lists ?? []) >= Math.min(sumPlaces(portions), largestClaim);
-    if (isFull && !isTold) this.#tenants.putBack(tenant, laneSet);
+    if (isFull && !isHinted) this.#tenants.putBack(tenant, laneSet);
     this.#release(ask);
     this.#end(ask);
     this.#deal();
@@ -290,18 +290,18 @@ export class ClaimDesk {
     this.#deal();
   }
 
-  /** A tenant that cannot be served now is asked again after the next hint. The launcher tells why it cannot be served. */
+  /** An unavailable tenant is asked again after the next hint. The launcher reports why it is unavailable. */
   #noteFailure({ tenant, laneSet, atMs, portions }: DeskAsk, error: unknown): void {
     tenant.failed(performance.now());
     if (isUnserved(error)) return this.#tenants.dropUnlessHinted(tenant, atMs);
-    // only the answer may be lost: the workers' heartbeats are to say that they have none of these runs
+    // only the answer may be lost: the workers' heartbeats will show that they do not hold these runs
     for (const { poll } of portions) this.#options.servings.note(poll.worker, tenant.id);
     this.#tenants.putBack(tenant, laneSet);
     if (this.#throttle.isDue(tenant.id, error))
       this.#options.log.warn({ err: error, tenant: tenant.id }, 'claim failed, retrying');
   }
 
-  /** One list per portion; undefined where there is no such tenant. */
+  /** One list per portion; undefined: the tenant does not exist. */
   #claimOf({ tenant, laneSet, portions }: DeskAsk): Promise<ClaimedRun[][] | undefined> {
     const { loader, turns } = this.#options;
     const claim = async (): Promise<ClaimedRun[][] | undefined> => {
@@ -315,14 +315,14 @@ export class ClaimDesk {
     return turns.claim({ tenant, laneSet, places: sumPlaces(portions) }, claim, (lists) => countRuns(lists ?? []));
   }
 
-  /** As the engine of a tenant with this name is asked. */
+  /** The polls as they are passed to the engine of a tenant with this name. */
   #enginePolls(portions: DeskAsk['portions'], name: string): EnginePoll[] {
     return portions.map(({ poll: { worker, incarnation, lanes }, places: free }) => {
       return { worker, incarnation, free, lanes: allowedLanes(lanes, name, this.#options.localTasks) };
     });
   }
 
-  /** The other tenants need not wait for this one any longer. */
+  /** The patience for this tenant is over: the other tenants get its places. */
   #overdue(ask: DeskAsk): void {
     ask.tenant.isOverdue(performance.now());
     this.#release(ask);
@@ -346,13 +346,13 @@ export class ClaimDesk {
     });
   }
 
-  /** Returns runs that no poll came for. Otherwise they would count as lost with a worker that never had them. */
+  /** Returns runs that no poll has fetched. Otherwise they would count as lost by a worker that never had them. */
   async #returnLeftOver(beforeMs: number): Promise<void> {
     const old = this.#pollers.takeLeftBefore(beforeMs);
     await Promise.all([...groupBy(old, (run) => run.tenant)].map(([tenant, runs]) => this.#return(tenant, runs)));
   }
 
-  /** Nobody polls any more: runs that were claimed go back at once. */
+  /** Called when no worker polls any more: claimed runs are returned at once. */
   async #windUp(): Promise<void> {
     const { windUpMs } = this.#times;
     await within(windUpMs, Promise.all(this.#underWay));
@@ -363,12 +363,12 @@ export class ClaimDesk {
     try {
       await this.#options.loader.use(tenant, ({ engine, ctx }) => engine.runs.report(ctx, runs.map(returnOf)));
     } catch (error) {
-      this.#options.log.warn({ err: error, tenant }, 'runs could not be given back; they come back as lost');
+      this.#options.log.warn({ err: error, tenant }, 'returning runs failed; they will count as lost');
     }
   }
 }
 
-/** Names longer than this are hashed: they are kept for each tenant that is asked. */
+/** Longer names are hashed, because they are stored for each asked tenant. */
 const maxNameLength = 200;
 
 /** The same for the same lanes in any order. */

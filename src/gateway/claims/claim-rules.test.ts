@@ -27,7 +27,7 @@ it.each([
   expect(allowedLanes(lanes, tenant, setting)).toEqual(allowed);
 });
 
-it('a poll takes runs of all tenants but those that it leaves out, or of the one that its key is bound to', () => {
+it('a poll takes runs of all tenants except those that it leaves out, or only of the tenant of its key', () => {
   const takes = (poll: Parameters<typeof tenantsOf>[0]): boolean[] => ['a', 'b'].map(tenantsOf(poll));
   expect(takes({})).toEqual([true, true]);
   expect(takes({ without: ['a'] })).toEqual([false, true]);
@@ -35,7 +35,7 @@ it('a poll takes runs of all tenants but those that it leaves out, or of the one
   expect(takes({ tenantId: 'a', without: ['a'] })).toEqual([false, false]);
 });
 
-/** The tenants whose process runs a worker is given, once it has so many and every tenant was asked. */
+/** The tenants of the process runs that a worker gets, once it has `count` runs and every tenant was asked. */
 async function served(localTasks: LocalTasks, count: number): Promise<string[]> {
   const control = fleet.control.db;
   const servings = new Servings(control, silent);
@@ -57,7 +57,7 @@ async function served(localTasks: LocalTasks, count: number): Promise<string[]> 
   return names.sort();
 }
 
-it('a process of another tenant than default is handed out only where the setting allows it', async () => {
+it('a process run of a tenant other than default is handed out only if the setting allows it', async () => {
   expect(await served('default', 1)).toEqual(['default']);
   expect(await served('all', 3)).toEqual(['default', 'shop', 'shop']);
 });

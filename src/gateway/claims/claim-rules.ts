@@ -1,4 +1,4 @@
-/** Which runs a poll may be given: of which tenants, and in which lanes of a tenant. */
+/** Decides which runs a poll may get: of which tenants, and in which lanes of a tenant. */
 import { runtimeOf } from '../../contract/lane.ts';
 import type { LocalTasks } from '../../contract/local-tasks.ts';
 import { mayRun } from '../../runtimes/local-tasks.ts';
@@ -18,7 +18,7 @@ export function tenantsOf({
   return (tenantId) => !left.has(tenantId) && (only === null || only === tenantId);
 }
 
-/** The lanes that this tenant may use, whatever its documents say. */
+/** The lanes that this tenant may use, regardless of its documents. */
 export function allowedLanes(lanes: readonly string[], tenant: string, setting: LocalTasks | undefined): string[] {
   return lanes.filter((lane) => mayRun(runtimeOf(lane), tenant, setting));
 }

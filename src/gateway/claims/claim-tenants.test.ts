@@ -1,4 +1,4 @@
-/** How tenants share the polls of workers, on real databases. Which tenant is asked for how much: `choose.test.ts`. */
+/** How tenants share the polls of workers, on real databases. `choose.test.ts` tests which tenant is asked for how many runs. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   type Fleet,
@@ -43,11 +43,11 @@ afterEach(async () => {
 interface TestDesk {
   readonly desk: ClaimDesk;
   readonly turns: BatchTurns;
-  /** Returns after so many further sweeps, each of which began after this call. */
+  /** Returns after this many further sweeps, each of which began after the call. */
   readonly sweeps: (count: number) => Promise<void>;
 }
 
-/** However busy this machine is, no tenant is late. */
+/** No tenant is late, even if this machine is busy. */
 const patient = { knownPatienceMs: 60_000, unknownPatienceMs: 60_000 };
 const quick = { sweepMs: 20 };
 
@@ -81,7 +81,7 @@ function poll(desk: ClaimDesk, more: Partial<ClaimRequest> = {}, signal?: AbortS
   return desk.claim({ ...self, ...lanes, ...more }, signal ?? new AbortController().signal);
 }
 
-/** A gate that answers of these tenants wait at, until it is opened. */
+/** Holds the answers of these tenants back until the returned function is called. */
 function holdBack(line: string): () => void {
   let open = (): void => {};
   const opened = new Promise<void>((resolve) => (open = resolve));
@@ -98,7 +98,7 @@ const countOf = (runs: readonly ClaimedRun[], tenant: string): number =>
 
 const askedFor = (line: string): string[] => fleet.asked.filter((asked) => asked.startsWith(line));
 
-/** A thousand tenants that only the control database knows; a loader that notes which it is asked to open. */
+/** A thousand tenants that exist only in the control database, and a loader that records which tenants it opens. */
 async function makeThousand(beatAt: Date | undefined): Promise<{ loader: Loader; opened: Set<string> }> {
   await fleet.control.db.exec(sql`
     insert into tenant (id, name, database, created_at)
@@ -118,8 +118,8 @@ async function makeThousand(beatAt: Date | undefined): Promise<{ loader: Loader;
   return { loader, opened };
 }
 
-describe('which tenants are asked', () => {
-  it('is none of a thousand that are idle, however many workers wait', async () => {
+describe('tenants that are asked', () => {
+  it('no idle tenant of a thousand is asked, with many waiting workers', async () => {
     const { loader, opened } = await makeThousand(new Date(Date.now() + 60_000));
     await Promise.all([say(a, false), say(b, false)]);
     const { desk, sweeps } = await startDesk({ loader, times: quick });
@@ -131,7 +131,7 @@ describe('which tenants are asked', () => {
     expect([...opened]).toEqual([]);
   });
 
-  it('is with each sweep a few of a thousand whose schedulers are silent, until all were asked', async () => {
+  it('each sweep asks a few of a thousand tenants with silent schedulers, until all were asked', async () => {
     const { loader, opened } = await makeThousand(undefined);
     const { desk, sweeps } = await startDesk({ loader, times: quick });
     const stop = new AbortController();
@@ -145,7 +145,7 @@ describe('which tenants are asked', () => {
     await waiting;
   });
 
-  it('are those whose schedulers report ready runs, though the hint was lost and they are silent since', async () => {
+  it('a tenant whose scheduler reported ready runs is asked, although the hint was lost and the scheduler is silent', async () => {
     await Promise.all([say(a, false), say(b, false)]);
     const { desk } = await startDesk({ times: quick });
     const first = poll(desk);
@@ -154,7 +154,7 @@ describe('which tenants are asked', () => {
     expect((await first)[0]?.tenant_name).toBe('a');
   });
 
-  it('is none that was switched off before the last sweep, though nobody said so', async () => {
+  it('a tenant that was switched off before the last sweep is not asked, even without a notification', async () => {
     await Promise.all([say(a, false), say(b, false)]);
     const { desk, sweeps } = await startDesk({ times: quick });
     const waiting = poll(desk);
@@ -168,7 +168,7 @@ describe('which tenants are asked', () => {
     expect((await waiting)[0]?.tenant_name).toBe('a');
   });
 
-  it('is also one that is newer than the list of tenants', async () => {
+  it('a tenant that is newer than the list of tenants is asked', async () => {
     await Promise.all([say(a, false), say(b, false)]);
     await fleet.control.db.exec(sql`update tenant set name = 'b2' where id = ${b.row.id}`);
     const { desk } = await startDesk();
@@ -181,12 +181,12 @@ describe('which tenants are asked', () => {
   });
 });
 
-describe('the free places', () => {
-  it('are shared between tenants that have ready runs, and what one leaves the other gets', async () => {
+describe('free places', () => {
+  it('free places are shared between tenants with ready runs, and one gets what the other leaves', async () => {
     const { desk } = await startDesk({ tenantTimes: patient });
     await Promise.all([a.ready(30), b.ready(2)]);
     const worker = newId();
-    // both are asked for half of the first places, and whichever answers first ends the poll
+    // both are asked for half of the first places, and the first answer ends the poll
     const letGo = holdBack('claim a');
     expect((await poll(desk, { worker, free: 8 })).map((run) => run.tenant_name)).toEqual(['b', 'b']);
     letGo();
@@ -196,7 +196,7 @@ describe('the free places', () => {
     expect(Math.max(...answers.map((runs) => countOf(runs, 'a')))).toBe(8);
   });
 
-  it('of many workers are shared equally, and none is given more than it asked for', async () => {
+  it('free places of many workers are shared equally, and none gets more runs than it asked for', async () => {
     const { desk } = await startDesk({ tenantTimes: patient });
     await Promise.all([a.ready(50), b.ready(50)]);
     const workers = Array.from({ length: 6 }, async () => {
@@ -214,7 +214,7 @@ describe('the free places', () => {
     expect(Math.abs(countOf(got, 'a') - countOf(got, 'b'))).toBeLessThanOrEqual(6);
   });
 
-  it('are not kept for a tenant that does not answer, and its runs go to the next poll once it does', async () => {
+  it('no places are kept for a tenant that does not answer, and its runs go to the next poll once it does', async () => {
     const { desk } = await startDesk();
     const letGo = holdBack('claim a');
     await Promise.all([a.ready(20), b.ready(20)]);
@@ -228,7 +228,7 @@ describe('the free places', () => {
     expect((await poll(desk, { worker }))[0]?.tenant_name).toBe('a');
   });
 
-  it('go to others while a tenant fails, which is served again once it has recovered', async () => {
+  it('the places of a failing tenant go to others, and it is served again once it has recovered', async () => {
     const { desk } = await startDesk();
     fleet.gate = async (asked) => {
       if (asked.startsWith('claim a')) throw new Error('a is broken');
@@ -245,7 +245,7 @@ describe('the free places', () => {
     expect((await poll(desk, { worker }))[0]?.tenant_name).toBe('a');
   });
 
-  it('are left for tenants whose runs become ready while a large claim of another is under way', async () => {
+  it('a tenant whose runs become ready during a large claim of another gets a place', async () => {
     const { desk } = await startDesk({ tenantTimes: patient });
     const letGo = holdBack('claim a');
     await Promise.all([say(a, false), say(b, false)]);
@@ -259,17 +259,17 @@ describe('the free places', () => {
     expect((await first).map((run) => run.tenant_name)).toEqual(['b']);
     const second = poll(desk, { worker, free: 63 });
     letGo();
-    // one place in 32 was not asked for
+    // one place in 32 stayed free
     expect(countOf(await second, 'a')).toBe(62);
   });
 });
 
-describe('a tenant that is flooded while another is at work', () => {
+describe('flooded tenants while others are at work', () => {
   beforeEach(() => Promise.all([say(a, false), say(b, false)]));
-  /** Neither is late, and what was at work stays so. */
+  /** No tenant is late, and a tenant that was at work stays so. */
   const tenantTimes = { ...patient, atWorkMs: 600_000 };
 
-  it('is asked for fewer runs at a time, by all workers together', async () => {
+  it('a flooded tenant is asked for fewer runs at a time, by all workers together', async () => {
     const { desk } = await startDesk({ tenantTimes });
     await b.ready(1);
     desk.ready(b.row.id);
@@ -282,7 +282,7 @@ describe('a tenant that is flooded while another is at work', () => {
     for (const count of others) expect(count).toBeOneOf([124, 125]);
   });
 
-  it('is not asked while its reports have their turn, nor are places kept for it; then it is asked', async () => {
+  it('a flooded tenant is asked, and gets places, only after the turn of its reports', async () => {
     const { desk, turns } = await startDesk({ tenantTimes });
     const worker = newId();
     await b.ready(1);
@@ -293,7 +293,7 @@ describe('a tenant that is flooded while another is at work', () => {
     desk.ready(a.row.id);
     expect(countOf(await poll(desk, { worker, free: 100 }), 'a')).toBeGreaterThan(25);
     fleet.asked.length = 0;
-    // as if a report had its turn
+    // as if a report had taken the turn
     const turn = { isTaken: true, reports: [], isWanted: false };
     turns.tenants.of(a.row.id).turn = turn;
     desk.ready(a.row.id);
@@ -307,11 +307,11 @@ describe('a tenant that is flooded while another is at work', () => {
   });
 });
 
-describe('a worker that takes nothing of a tenant now', () => {
+describe('workers that leave a tenant out', () => {
   // a tenant whose scheduler is silent is asked to be sure, and has a share of the places
   beforeEach(() => Promise.all([say(a, false), say(b, false)]));
 
-  it('is given what others have, and what that tenant has when it asks for it again', async () => {
+  it('a worker gets runs of other tenants, and those of the left-out tenant once it asks for it again', async () => {
     const { desk } = await startDesk({ tenantTimes: patient });
     const worker = newId();
     await a.ready(5);
@@ -327,7 +327,7 @@ describe('a worker that takes nothing of a tenant now', () => {
     expect(countOf(await poll(desk, { worker, free: 10 }), 'a')).toBe(3);
   });
 
-  it('changes its mind by another poll, which ends the one that waits', async () => {
+  it('another poll of the same worker ends the waiting one', async () => {
     const { desk } = await startDesk({ tenantTimes: patient });
     const worker = newId();
     await a.ready(2);

@@ -1,6 +1,6 @@
 /**
- * One tenant never hurts another (I11): whatever is wrong with the database of one tenant, the runs of another are handed
- * out. (How fast: `npm run bench -- isolation`. That a slow tenant takes no places: the properties in `choose.test.ts`.)
+ * One tenant never disturbs another (I11): with any fault in the database of one tenant, the runs of another are handed out.
+ * (How fast: `npm run bench -- isolation`. That a slow tenant takes no places: the properties in `choose.test.ts`.)
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { Client } from 'pg';
@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterEach(() => desk?.service.stop());
 afterAll(() => fleet.close());
 
-/** Hands out runs of a one by one to a worker with a single place, while b is said to have ready runs all the time. */
+/** Hands out runs of a one by one to a worker with a single place, while b is reported to have ready runs all the time. */
 async function handOut(loader: Loader = fleet.loader): Promise<string[]> {
   const control = fleet.control.db;
   const servings = new Servings(control, silent);
@@ -53,7 +53,7 @@ async function handOut(loader: Loader = fleet.loader): Promise<string[]> {
   return names;
 }
 
-/** A loader for which the database of b is elsewhere. */
+/** A loader that uses this address for the database of b. */
 function loaderWith(address: Address): Loader {
   return fleet.newLoader({
     addressOf: (row) => (row.id === b.row.id ? address : onDatabase(fleet.control.address, row.database)),
@@ -77,7 +77,7 @@ it('a tenant is served while the database of another refuses connections', async
   expect(await handOut(loaderWith(addressOfUrl('postgresql://nobody@127.0.0.1:1/nothing')))).toEqual(onlyA);
 });
 
-it('a tenant is served while the database of another accepts connections and says nothing', async () => {
+it('a tenant is served while the database of another accepts connections but does not respond', async () => {
   const sockets = new Set<Socket>();
   const mute: Server = createServer((socket) => {
     sockets.add(socket);
@@ -111,6 +111,6 @@ it('a tenant has its turn while another is flooded', async () => {
       from (select * from live limit 1) as one, generate_series(1, ${flood}::integer) as n`);
   await db.exec(sql`analyze live`);
   const names = await handOut();
-  // in turn; an answer that a busy machine makes late comes out of turn, with the next poll
+  // in turn; an answer that is late because the machine is busy comes out of turn, with the next poll
   expect(names.length).toBeLessThan(4 * runs);
 });

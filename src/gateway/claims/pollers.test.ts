@@ -11,7 +11,7 @@ function runWith(params: Record<string, unknown> = {}): ClaimedRun {
 }
 
 interface TestPoll extends WaitingPoll {
-  /** What it ended with; undefined while it waits. */
+  /** The runs that the poll ended with; undefined while it waits. */
   readonly ended: () => readonly ClaimedRun[] | undefined;
 }
 
@@ -40,7 +40,7 @@ function add(pollers: Pollers, more: Partial<WaitingPoll> = {}): TestPoll {
 }
 const freePlaces = (pollers: Pollers): number[] => [...pollers.free().values()].flat().map(({ places }) => places);
 
-it('a poll has its free places, less those that are kept for claims under way', () => {
+it('the free places of a poll exclude those that are kept for claims under way', () => {
   const pollers = new Pollers();
   const poll = add(pollers, { free: 5 });
   pollers.keep([{ poll, places: 3 }]);
@@ -65,7 +65,7 @@ it.each([
     [1, 1],
     [1, 1],
   ],
-])('of polls of the incarnations %j only those of %j have free places', (incarnations, served) => {
+])('among polls of the incarnations %j, only those of %j have free places', (incarnations, served) => {
   const pollers = new Pollers();
   incarnations.forEach((incarnation, i) => add(pollers, { incarnation, laneSet: `${i}` }));
   expect([...pollers.free().values()].flat().map(({ poll }) => poll.incarnation)).toEqual(served);
@@ -85,7 +85,7 @@ it('runs for a poll that has ended go to the next poll of the same worker and la
   expect(waiting.ended()).toEqual([second]);
 });
 
-it('a poll gets as many left-over runs as it has places, and what is left takes places of those that follow', () => {
+it('a poll gets as many left-over runs as it has places, and the rest occupies places of later polls', () => {
   const pollers = new Pollers();
   const poll = makePoll(pollers);
   pollers.give(poll, [runWith(), runWith(), runWith()], 0);
@@ -95,7 +95,7 @@ it('a poll gets as many left-over runs as it has places, and what is left takes 
   expect(add(pollers, { free: 2 }).ended()).toHaveLength(1);
 });
 
-it('an answer holds no more params than a claim, and one run at least', () => {
+it('an answer has no more bytes of params than a claim, but at least one run', () => {
   const pollers = new Pollers();
   const quarter = { x: 'x'.repeat(maxClaimBytes / 4) };
   const runs = [...Array.from({ length: 6 }, () => runWith(quarter)), runWith({ x: 'x'.repeat(maxClaimBytes) })];
@@ -103,7 +103,7 @@ it('an answer holds no more params than a claim, and one run at least', () => {
   expect([1, 2, 3].map(() => add(pollers, { free: 100 }).ended()?.length)).toEqual([3, 3, 1]);
 });
 
-it('left-over runs that no poll came for are taken back by their age', () => {
+it('left-over runs that no poll has fetched are taken back by age', () => {
   const pollers = new Pollers();
   const [old, newer] = [runWith(), runWith()];
   pollers.give(makePoll(pollers), [old], 0);

@@ -1,11 +1,11 @@
 /**
- * The polls that wait for runs: one record for each poller, which is a worker's incarnation and a set of lanes. (A worker
- * has a poll for runs that take a place, and one for those that do not. The places that come with a report are a poller of
- * their own, for as long as the report is being applied.)
+ * The polls that wait for runs: one record for each poller, which is a worker's incarnation and a set of lanes. (A worker has a
+ * poll for runs that take a place, and one for runs that do not. The places that come with a report are a poller of their own,
+ * while the report is being applied.)
  *
- * A record outlives its poll while places are kept for a claim under way, or while runs are left over: runs that were
- * claimed for a poll which had ended meanwhile. The poller's next polls get those, as many as fit into their places and
- * into the bytes of an answer. Runs that no poll takes in time are returned to the tenant.
+ * A record outlives its poll while places are kept for a claim under way, or while runs are left over, which were claimed for
+ * a poll that has ended. The poller's next polls get those, as many as fit into their places and into the bytes of an answer.
+ * Runs that no poll takes in time are returned to the tenant.
  */
 import { maxClaimBytes, type Poll as EnginePoll } from '../../contract/engine.ts';
 import type { ClaimedRun } from '../../contract/wire.ts';
@@ -13,24 +13,24 @@ import type { Poll, Portion } from './choose.ts';
 
 export interface WaitingPoll extends Poll, EnginePoll {
   readonly laneSet: string;
-  /** The poller: `nameOf`. */
+  /** The name of the poller, from `nameOf`. */
   readonly name: string;
-  /** Ends it with these runs. */
+  /** Ends the poll with these runs. */
   readonly end: (runs: ClaimedRun[]) => void;
 }
 
 interface LeftOver {
   readonly atMs: number;
   readonly run: ClaimedRun;
-  /** Of its params as JSON. */
+  /** The size of its params as JSON. */
   readonly bytes: number;
 }
 
 interface Poller {
   poll: WaitingPoll | undefined;
-  /** The worker has started anew since this poll began: nobody would receive the answer. */
+  /** The worker has restarted since this poll began, so the answer would not be received. */
   isOutlived: boolean;
-  /** Places that are kept for tenants which are being asked. */
+  /** Places that are kept for tenants that are being asked. */
   keptPlaces: number;
   /** The poll ends as soon as no place is kept. */
   isClosing: boolean;
@@ -41,14 +41,14 @@ export class Pollers {
   readonly #byName = new Map<string, Poller>();
   #waiting = 0;
 
-  /** How many polls wait. */
+  /** The number of waiting polls. */
   get waiting(): number {
     return this.#waiting;
   }
 
   /**
-   * Lets a poll wait, and returns true; or ends it with runs that were left over. An older poll of the same poller ends:
-   * the worker has changed its mind about what it takes.
+   * Lets a poll wait, and returns true; or ends it with left-over runs, and returns false. An older poll of the same poller ends,
+   * because the worker has changed its request.
    */
   add(poll: WaitingPoll): boolean {
     const { name } = poll;
@@ -59,7 +59,7 @@ export class Pollers {
       poll.end(leftOver);
       return false;
     }
-    // to the end: polls are served in the order in which they came
+    // last in the map, because polls are served in order of arrival
     this.#byName.delete(name);
     this.#byName.set(name, Object.assign(poller, { poll, isOutlived: false, isClosing: false }));
     this.#waiting++;
@@ -84,7 +84,7 @@ export class Pollers {
     this.#tidy(poll.name, poller);
   }
 
-  /** Ends the poll, with no runs, once no claim is under way for it. */
+  /** Ends the poll, without runs, once no claim is under way for it. */
   close(poll: WaitingPoll): void {
     const poller = this.#byName.get(poll.name);
     if (poller?.poll !== poll) return;
@@ -176,7 +176,7 @@ export function nameOf({
   return `${worker} ${incarnation} ${laneSet}`;
 }
 
-/** How many of the first fit into one answer: one at least. */
+/** The number of runs that fit into one answer; at least one. */
 function countFitting(leftOver: readonly LeftOver[]): number {
   let bytes = 0;
   const over = leftOver.findIndex((each) => (bytes += each.bytes) > maxClaimBytes);

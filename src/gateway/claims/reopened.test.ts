@@ -1,4 +1,4 @@
-/** Streams of a tenant that is closed here, as for an upgrade: they end, and whoever comes back is served anew. */
+/** Streams of a tenant that this gateway closes, as for an upgrade: they end, and clients that reconnect are served again. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Fleet, makeFleet, type TestTenant } from '../../../test/harness/fleet.ts';
 import { makeTestGateway, type TestGateway } from '../../../test/harness/gateway.ts';
@@ -25,23 +25,26 @@ async function open(path: string, more: Record<string, string> = {}): Promise<Te
 const makeProject = (name: string) =>
   gateway.fetch('PUT', '/t/a/api/projects', headers, { name: name.replaceAll('/', ' ') });
 
-it.each(['/api/changes', '/api/events'])('%s ends, and goes on from where it was', async (path) => {
-  const stream = await open(path);
-  await stream.until((text) => text.includes('retry:'));
-  await makeProject(`before ${path}`);
-  const text = await stream.until((seen) => /id: \d+\ndata: .*"(projects?|type)"/.test(seen));
-  const position = [...text.matchAll(/id: (\d+)/g)].at(-1)?.[1] ?? '';
-  await fleet.loader.close(a.row.id);
-  await stream.rest();
-  expect((await makeProject(`while ${path}`)).status).toBe(201);
-  const again = await open(path, { 'last-event-id': position });
-  await again.until((seen) => /id: \d+\ndata: .*"(projects?|type)"/.test(seen));
-  await makeProject(`after ${path}`);
-  await again.until((seen) => seen.includes('data: {"'));
-  await again.leave();
-});
+it.each(['/api/changes', '/api/events'])(
+  'the stream %s ends, and a new one continues from its position',
+  async (path) => {
+    const stream = await open(path);
+    await stream.until((text) => text.includes('retry:'));
+    await makeProject(`before ${path}`);
+    const text = await stream.until((seen) => /id: \d+\ndata: .*"(projects?|type)"/.test(seen));
+    const position = [...text.matchAll(/id: (\d+)/g)].at(-1)?.[1] ?? '';
+    await fleet.loader.close(a.row.id);
+    await stream.rest();
+    expect((await makeProject(`while ${path}`)).status).toBe(201);
+    const again = await open(path, { 'last-event-id': position });
+    await again.until((seen) => /id: \d+\ndata: .*"(projects?|type)"/.test(seen));
+    await makeProject(`after ${path}`);
+    await again.until((seen) => seen.includes('data: {"'));
+    await again.leave();
+  },
+);
 
-it('many streams end together and many come back, again and again', async () => {
+it('many streams end together and reconnect, several times', async () => {
   for (let round = 0; round < 3; round++) {
     const streams = await Promise.all(Array.from({ length: 10 }, () => open('/api/changes')));
     await Promise.all(streams.map((stream) => stream.until((text) => text.includes('id: '))));
@@ -50,7 +53,7 @@ it('many streams end together and many come back, again and again', async () => 
   }
 });
 
-it('a followed log breaks off, lest what is there be taken for all of it', async () => {
+it('a followed log is cut off with an error, so that it is not mistaken for complete', async () => {
   const [run] = await a.ready(1);
   const stream = await open(`/api/runs/${run}/logs?follow=true`);
   const ended = stream.rest();
@@ -60,7 +63,7 @@ it('a followed log breaks off, lest what is there be taken for all of it', async
   expect((await outcome)[0]?.status).toBe('rejected');
 });
 
-it('a request that meets the closing is to be tried again, not a fault', async () => {
+it('a request during the closing gets an answer that it can retry, not an error', async () => {
   const closing = new Set<number>();
   for (let i = 0; i < 8; i++) {
     const asking = Array.from({ length: 5 }, () => gateway.fetch('GET', '/t/a/api/projects', headers));

@@ -1,17 +1,17 @@
 /**
- * Everything that a gateway remembers about one tenant in order to hand out its runs fairly: one record, whose times are
- * milliseconds of one monotonic clock. `choose.ts` reads it, the desks write it. Losing it costs time only.
+ * All data of a gateway about one tenant that it needs to hand out its runs fairly. All times are milliseconds of one monotonic
+ * clock. `choose.ts` reads the record, the desks write it. Losing it only costs time.
  *
- * Three things are known of a tenant, each with states of its own:
+ * A record has three parts, each with states of its own:
  *
  * 1. Readiness, for each set of lanes that some worker polls for.
  *      idle   → queued  by a hint about these lanes, its scheduler's report, or a doubt (its scheduler is silent)
  *      queued → asked   when `choose` picks it
  *      asked  → idle    when it gave fewer runs than it was asked for
- *      asked  → queued  when it gave all, when the claim failed, or when a hint came meanwhile
- *    (The queues themselves are in `tenant-records.ts`, because their order counts.)
+ *      asked  → queued  when it filled all places, when the claim failed, or when a hint arrived meanwhile
+ *    (The queues themselves are in `tenant-records.ts`, because they are ordered.)
  *
- * 2. Pace: how it answers. A slow tenant costs the others nothing, because no places are kept for it.
+ * 2. Pace: how fast it answers. A slow tenant costs the others nothing, because no places are kept for it.
  *      unknown → known   by an answer in time. Places are kept for it for longer than for an unknown tenant.
  *      any     → slow    when it is late or fails. After a failure it is paused, longer each time.
  *      slow    → known   by an answer in time
@@ -22,16 +22,16 @@
 import { type Backoff, delayMs } from '../../kernel/backoff.ts';
 
 export const tenantTimes = {
-  /** A hint counts for this long: tenants with a recent one are asked again where hints may have been lost. */
+  /** How long a hint counts as recent. Tenants with a recent one are asked again if hints may have been lost. */
   recentHintMs: 10_000,
-  /** What a scheduler reports is up to this old, so a tenant that was asked since then is not asked for it again. */
+  /** The maximum age of a scheduler's report. A tenant that was asked within this time is not asked again because of it. */
   reportAgeMs: 3_000,
-  /** How long places are kept for a tenant that is known to answer in time, and for one that is not. */
+  /** How long places are kept for a tenant that is known to answer in time, and for an unknown one. */
   knownPatienceMs: 100,
   unknownPatienceMs: 25,
   /** A tenant that had a run within this time is at work. */
   atWorkMs: 5_000,
-  /** Nothing that is older counts any more. Records without anything newer are deleted: the tenant may be gone. */
+  /** How long data counts. A record without newer data is deleted, because the tenant may be gone. */
   memoryMs: 60_000,
 };
 export type TenantTimes = typeof tenantTimes;
@@ -42,9 +42,9 @@ const never = Number.NEGATIVE_INFINITY;
 /** A turn for large batches. */
 export interface Turn {
   isTaken: boolean;
-  /** Reports that wait for it, in their order. */
+  /** Reports that wait for the turn, in order. */
   readonly reports: { readonly sinceMs: number; readonly begin: () => void }[];
-  /** A claim was put off because of it. */
+  /** A claim was postponed because of this turn. */
   isWanted: boolean;
 }
 
@@ -55,7 +55,7 @@ export class TenantRecord {
   hintedAt = never;
   /** The last claim for each set of lanes. */
   readonly askedAt = new Map<string, number>();
-  /** The claims that are under way, by their lanes (`Ask` of `choose.ts`). */
+  /** The claims under way, by their lanes (`Ask` of `choose.ts`). */
   readonly asks = new Map<string, object>();
   /** The last answer in time. */
   knownAt = never;
@@ -63,7 +63,7 @@ export class TenantRecord {
   slowAt = never;
   pausedUntil = never;
   #failures = 0;
-  /** The last run that it gave out or had a result for. */
+  /** The last time that a run was handed out or reported. */
   lastRunAt = never;
   /** The sets of lanes for which its last claim gave many runs. */
   readonly #flooded = new Set<string>();
@@ -99,7 +99,7 @@ export class TenantRecord {
     return now - this.lastRunAt <= this.#times.atWorkMs;
   }
 
-  /** Whether its next claim for these lanes is taken to be a large one. */
+  /** Whether its next claim for these lanes is expected to be a large one. */
   isFlooded(laneSet: string, now: number): boolean {
     return this.isAtWork(now) && this.#flooded.has(laneSet);
   }
@@ -109,7 +109,7 @@ export class TenantRecord {
     else this.#flooded.delete(laneSet);
   }
 
-  /** What is remembered for sets of lanes, apart from claims that are under way. */
+  /** Forgets the data about sets of lanes, except claims under way. */
   forgetLanes(): void {
     this.askedAt.clear();
     this.#flooded.clear();
@@ -126,18 +126,18 @@ export class TenantRecord {
     this.resume();
   }
 
-  /** It has not answered yet, and its time is up. */
+  /** Its patience is over, and it has not answered yet. */
   isOverdue(now: number): void {
     this.#becomeSlow(now);
   }
 
   failed(now: number, random: () => number = Math.random): void {
     this.#becomeSlow(now);
-    // a claim that began before the pause is no further failure
+    // a claim that began before the pause does not count as another failure
     if (now >= this.pausedUntil) this.pausedUntil = now + delayMs(pauses, this.#failures++, random);
   }
 
-  /** Its pause is over: it answers again, or the server does that all tenants share. */
+  /** Ends its pause: it answers again, or the server that all tenants share does. */
   resume(): void {
     this.#failures = 0;
     this.pausedUntil = never;

@@ -12,7 +12,7 @@ function makeRecords(): TenantRecords {
 }
 const queued = (records: TenantRecords, laneSet = none): string[] =>
   Array.from(records.queueOf(laneSet), ({ id }) => id);
-/** A claim for these lanes found nothing. */
+/** Claims for all lanes found nothing. */
 const askAll = (records: TenantRecords, now: number): void => {
   for (const laneSet of [none, 'process'])
     for (const record of records.queueOf(laneSet)) records.take(record, laneSet, now);
@@ -47,7 +47,7 @@ it('lanes that are polled for the first time begin with tenants that had a recen
   expect(records.open('docker', ['docker:default'], 10_001)).toBe(false);
 });
 
-it('where hints may be lost, tenants with a recent hint are asked once more', () => {
+it('if hints may have been lost, tenants with a recent hint are asked once more', () => {
   const records = makeRecords();
   records.hint('a', 0);
   askAll(records, 0);
@@ -58,7 +58,7 @@ it('where hints may be lost, tenants with a recent hint are asked once more', ()
   expect(queued(records)).toEqual([]);
 });
 
-it('a tenant that has changed is asked again if it had a recent hint, and no other is', () => {
+it('only the changed tenant is asked again, if it had a recent hint', () => {
   const records = makeRecords();
   for (const id of ['a', 'b']) records.hint(id, 0);
   askAll(records, 0);
@@ -67,7 +67,7 @@ it('a tenant that has changed is asked again if it had a recent hint, and no oth
   expect([queued(records), records.size]).toEqual([['a'], 2]);
 });
 
-it('a tenant that was just asked is not asked again for the report of its scheduler, which is a little old', () => {
+it('a tenant that was just asked is not asked again because of an older report of its scheduler', () => {
   const records = makeRecords();
   records.hint('a', 0, ['none:default']);
   askAll(records, 0);
@@ -77,7 +77,7 @@ it('a tenant that was just asked is not asked again for the report of its schedu
   expect(queued(records)).toEqual(['a']);
 });
 
-it('a tenant of whose runs nothing is known is asked once', () => {
+it('a tenant with a silent scheduler is asked once', () => {
   const records = makeRecords();
   records.doubt('a');
   expect(queued(records)).toEqual(['a']);
@@ -87,7 +87,7 @@ it('a tenant of whose runs nothing is known is asked once', () => {
   expect(queued(records)).toEqual([]);
 });
 
-it('a tenant that cannot be served is dropped, unless a hint came after the claim', () => {
+it('an unavailable tenant is dropped, unless a hint arrived after the claim', () => {
   const records = makeRecords();
   records.hint('a', 0);
   records.dropUnlessHinted(records.of('a'), 0);
@@ -97,7 +97,7 @@ it('a tenant that cannot be served is dropped, unless a hint came after the clai
   expect(queued(records)).toEqual([]);
 });
 
-it('nothing is kept of a tenant of which nothing was heard for a minute: it may be gone', () => {
+it('the record of a tenant without news for a minute is deleted', () => {
   const records = makeRecords();
   records.hint('hinted', 0);
   records.doubt('asked');
@@ -133,7 +133,7 @@ it('a tenant has others at work if any other had a run within five seconds', () 
   expect(others(11_001)).toEqual([false, false, false]);
 });
 
-it('failures that were under way together count as one, and each further one doubles the pause up to ten seconds', () => {
+it('concurrent failures count as one, and each further one doubles the pause up to ten seconds', () => {
   const record = new TenantRecord('a', tenantTimes);
   const pausedUntil = (now: number): number => {
     record.failed(now, () => 0);
@@ -158,7 +158,7 @@ it.each([
   expect(record.pausedUntil).toBe(10_100);
 });
 
-it('after a minute a slow tenant and one that is known to be prompt are like any other', () => {
+it('after a minute, a slow tenant and a prompt one count as unknown', () => {
   const [slow, known] = [new TenantRecord('slow', tenantTimes), new TenantRecord('known', tenantTimes)];
   slow.isOverdue(0);
   known.answeredInTime(0);
@@ -169,7 +169,7 @@ it('after a minute a slow tenant and one that is known to be prompt are like any
   ]);
 });
 
-it('sets of very many lanes are forgotten, with all that tenants remember of them', () => {
+it('lane sets with too many lanes in all are forgotten, with the data of tenants about them', () => {
   const records = makeRecords();
   records.hint('a', 0);
   const record = records.of('a');

@@ -1,6 +1,6 @@
 /**
- * The records of all tenants (`tenant-record.ts`), and for each set of lanes that workers poll for the queue of tenants
- * that may have ready runs there. The tenant that has waited longest comes first.
+ * The records of all tenants (`tenant-record.ts`), and one queue for each set of lanes that workers poll for: the tenants that
+ * may have ready runs in these lanes. The tenant that has waited longest comes first.
  */
 import { TenantRecord, type TenantTimes, tenantTimes } from './tenant-record.ts';
 
@@ -10,8 +10,8 @@ interface Queue {
 }
 
 /**
- * Workers come and go, and each may poll for lanes of its own. With more sets or lanes than this all queues start anew. A
- * worker may name 1,900 lanes of 250 bytes.
+ * The maximum number of lane sets and lanes. Workers come and go, and each may poll for lanes of its own (up to 1,900 lanes of 250
+ * bytes). Beyond the limit, all queues start anew.
  */
 const laneLimits = { sets: 1_000, lanes: 50_000 } as const;
 
@@ -19,9 +19,9 @@ export class TenantRecords {
   readonly #times: TenantTimes;
   readonly #byId = new Map<string, TenantRecord>();
   readonly #queues = new Map<string, Queue>();
-  /** Lanes of all queues together. */
+  /** The number of lanes of all queues together. */
   #lanes = 0;
-  /** The tenant that last had a run, and when any other last had one. */
+  /** The tenant that had a run last, and the time of the last run of any other tenant. */
   #lastAtWork: TenantRecord | undefined;
   #othersRunAt = Number.NEGATIVE_INFINITY;
 
@@ -44,7 +44,7 @@ export class TenantRecords {
     return this.#queues.get(laneSet)?.tenants ?? [];
   }
 
-  /** Whether workers poll for these lanes for the first time. The queue begins with tenants that had a recent hint. */
+  /** Returns true if workers poll for these lanes for the first time. The queue then begins with tenants that had a recent hint. */
   open(laneSet: string, lanes: readonly string[], now: number): boolean {
     if (this.#queues.has(laneSet)) return false;
     this.#lanes += lanes.length;
@@ -62,25 +62,25 @@ export class TenantRecords {
       if (lanes === undefined || lanes.some((lane) => queue.lanes.has(lane))) queue.tenants.add(record);
   }
 
-  /** Its scheduler reports ready runs. That report is a little old, and names no lanes. */
+  /** Its scheduler reports ready runs. The report may be up to 3 s old, and names no lanes. */
   remind(id: string, now: number): void {
     const record = this.of(id);
     record.hintedAt = now;
     for (const [laneSet, queue] of this.#queues) if (!record.wasJustAsked(laneSet, now)) queue.tenants.add(record);
   }
 
-  /** Nothing is known of its runs: it is to be asked once. */
+  /** Its scheduler is silent: it is asked once. */
   doubt(id: string): void {
     this.#queueEverywhere(this.of(id));
   }
 
-  /** Something about this tenant changed, and a claim for its last hint may have been made in vain. */
+  /** Something about this tenant changed, and the claim after its last hint may have failed because of the old state. */
   recheck(id: string, now: number): void {
     const record = this.#byId.get(id);
     if (record?.hasRecentHint(now)) this.#queueEverywhere(record);
   }
 
-  /** Hints may have been lost, and the server that all tenants share may have been away. */
+  /** Hints may have been lost, and the server that all tenants share may have been unreachable. */
   recheckAll(now: number): void {
     for (const record of this.#byId.values()) {
       record.resume();
@@ -94,12 +94,12 @@ export class TenantRecords {
     record.askedAt.set(laneSet, now);
   }
 
-  /** A claim for these lanes may have left runs behind: the tenant goes to the end of the queue. */
+  /** A claim for these lanes may have left ready runs: the tenant goes to the end of the queue. */
   putBack(record: TenantRecord, laneSet: string): void {
     this.#queues.get(laneSet)?.tenants.add(record);
   }
 
-  /** It cannot be served: it is not asked again before the next hint. A hint that came after `since` counts. */
+  /** It is unavailable, and is not asked again before the next hint. A hint after `since` counts. */
   dropUnlessHinted(record: TenantRecord, since: number): void {
     if (record.hintedAt >= since) return;
     record.hintedAt = Number.NEGATIVE_INFINITY;
@@ -107,7 +107,7 @@ export class TenantRecords {
     for (const { tenants } of this.#queues.values()) tenants.delete(record);
   }
 
-  /** There is no such tenant any more. */
+  /** The tenant no longer exists. */
   delete(record: TenantRecord): void {
     this.#byId.delete(record.id);
     for (const { tenants } of this.#queues.values()) tenants.delete(record);

@@ -12,7 +12,7 @@ function define(key: DefinitionKey, chars: number): TaskDefinition {
   return { ...key, ...more, runtime: { kind: 'none' } };
 }
 
-it('an answer takes no further definitions once it is full, and names the tenants whose definitions are missing', async () => {
+it('a full answer takes no further definitions, and names the tenants whose definitions are missing', async () => {
   const answer = new DefinitionsAnswer({ answerBytes: 10_000, perPiece: 2, smallBytes: 1_000 });
   const read = async (some: readonly DefinitionKey[]) => some.map((key) => define(key, 2_400));
   await answer.fill('a', keysOf('a', 10), 1_000, read);

@@ -1,17 +1,16 @@
 /**
- * The answer to a worker that asks for definitions, bounded in bytes. One definition may take 512 KiB (its task, and the
- * params of its job), and a worker may ask for a thousand.
+ * The answer to a worker's request for definitions, with a limit in bytes. One definition may take 512 KiB (its task, and the
+ * params of its job), and a worker may request a thousand.
  *
  * Definitions are read in pieces until the answer is full. As long as they are small, each piece is twice as large as the one
- * before. A tenant of which some did not fit is named among the failures,
- * and the worker asks for those again.
+ * before. A tenant whose definitions did not all fit is listed among the failures, and the worker requests those again.
  */
 import { answerFull, type DefinitionKey, type Failure, type TaskDefinition } from '../../contract/wire.ts';
 
 const definitionLimits = {
-  /** No further piece is read once the answer has this length. */
+  /** No further piece is read once the answer has this size. */
   answerBytes: 4 * 1024 * 1024,
-  /** Definitions of the first piece: 16 MiB at most. */
+  /** The number of definitions in the first piece, 16 MiB at most. */
   perPiece: 32,
   /** A piece of fewer bytes than this is small. */
   smallBytes: 128 * 1024,
@@ -38,7 +37,7 @@ export class DefinitionsAnswer {
     let size = perPiece;
     for (let i = 0; i < keys.length; ) {
       if (this.#bytes >= answerBytes) {
-        this.failed.push({ tenant, code: answerFull, detail: 'the answer is full; ask for the others again' });
+        this.failed.push({ tenant, code: answerFull, detail: 'the answer is full; request the others again' });
         return;
       }
       const piece = await read(keys.slice(i, i + size), Math.max(1, deadlineMs - performance.now()));

@@ -1,4 +1,4 @@
-/** Runs that come with the answer to a report: who gets them, who has to wait, and what becomes of the places. */
+/** Runs that come with the answer to a report: which poll gets them, which tenant waits, and how places are released. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Fleet, makeFleet, type TestTenant, writeSchedulerStatus } from '../../../test/harness/fleet.ts';
 import { until } from '../../../test/harness/until.ts';
@@ -47,7 +47,7 @@ afterEach(async () => {
 const poll = (free: number, signal = new AbortController().signal): Promise<ClaimedRun[]> =>
   claims.claim({ ...self, free, wait_ms: 20_000 }, signal);
 
-/** A run of this tenant in the hands of the worker, and as many more that are ready. Without more, the desk knows that. */
+/** The worker holds one run of this tenant, and `more` are ready. Without more, the desk knows that none is. */
 async function holdOne(tenant: TestTenant, more: number): Promise<ClaimedRun> {
   await tenant.ready(1 + more);
   claims.ready(tenant.row.id);
@@ -66,7 +66,7 @@ async function countReady(tenant: TestTenant): Promise<number> {
   return (await (await tenant.db()).rows(sql`select 1 from live where worker_id is null`)).length;
 }
 
-/** How many places a tenant could borrow now. */
+/** The number of places that a tenant could borrow now. */
 function countFree({ row }: TestTenant): number {
   const loan = claims.lend(row.id);
   const polls = loan.pollsOf(row.name);
@@ -74,20 +74,20 @@ function countFree({ row }: TestTenant): number {
   return polls.reduce((sum, { free }) => sum + free, 0);
 }
 
-/** Reports the run with places for others; returns the runs that came with the answer. */
+/** Reports the run with places for others. Returns the runs that came with the answer. */
 async function reportWith(free: number, run: ClaimedRun): Promise<ClaimedRun[]> {
   const places = claims.open({ ...self, free });
   expect(await apply(run)).toEqual([]);
   return places.close();
 }
 
-it('the answer to a report brings the next run, and nobody is asked for another', async () => {
+it('the answer to a report contains the next run, without another claim', async () => {
   const run = await holdOne(a, 1);
   expect(await reportWith(1, run)).toMatchObject([{ tenant: a.row.id, lease: 1 }]);
   expect(fleet.asked).toEqual(['report a 1']);
 });
 
-it('a poll that waits is filled by the commit of a report, too', async () => {
+it('the commit of a report also fills a waiting poll', async () => {
   const run = await holdOne(a, 0);
   const waiting = poll(5);
   await a.ready(2);
@@ -96,7 +96,7 @@ it('a poll that waits is filled by the commit of a report, too', async () => {
   expect(fleet.asked).toEqual(['report a 1']);
 });
 
-it('a place goes to the tenant that has waited for it, not to the one that reports', async () => {
+it('a place goes to the tenant that has waited for it, not to the reporting one', async () => {
   const run = await holdOne(a, 0);
   await Promise.all([a.ready(1), b.ready(1)]);
   claims.ready(b.row.id);
@@ -105,7 +105,7 @@ it('a place goes to the tenant that has waited for it, not to the one that repor
   expect(await countReady(a)).toBe(1);
 });
 
-it('a report without places asks for none while nobody polls', async () => {
+it('a report without places claims no runs while no worker polls', async () => {
   const run = await holdOne(a, 1);
   await apply(run);
   expect(fleet.asked).toEqual(['report a 1']);
@@ -113,7 +113,7 @@ it('a report without places asks for none while nobody polls', async () => {
   expect(await poll(1)).toHaveLength(1);
 });
 
-it('places are free again when the reports could not be applied', async () => {
+it('places are free again if the reports could not be applied', async () => {
   const run = await holdOne(a, 0);
   fleet.gate = async () => {
     throw new Error('the database is away');

@@ -1,4 +1,4 @@
-/** What workers say over several tenants of which one stands still, is out of reach, or is gone (I11). */
+/** Messages of workers about several tenants, of which one hangs, is unreachable, or was deleted (I11). */
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { z } from 'zod';
@@ -14,7 +14,7 @@ import {
   type HeldRun,
   heartbeatAnswer,
   logsAnswer,
-  mostHolds,
+  maxHolds,
   reportAnswer,
 } from '../../contract/wire.ts';
 import { engine } from '../../engine/engine.ts';
@@ -63,7 +63,7 @@ async function say<S extends z.ZodType>(
 
 const hang = () => locker.query('begin; lock table millrace.live in access exclusive mode');
 
-/** One run of each tenant, in the hands of the worker. */
+/** The worker holds one run of each tenant. */
 async function holdBoth(): Promise<[ClaimedRun, ClaimedRun]> {
   await Promise.all([a.ready(1), b.ready(1)]);
   const held: ClaimedRun[] = [];
@@ -87,7 +87,7 @@ const report = (run: HeldRun) => {
   return { ...bare(run), state: 'success', reason: null, exit_code: 0, started_at: null };
 };
 
-it('a heartbeat renews what it can, in time, and calls nothing lost that is only in doubt', async () => {
+it('a heartbeat renews the leases that it can within its time, and reports no run as lost that is only in doubt', async () => {
   const [ofA, ofB] = await holdBoth();
   await hang();
   const before = fleet.time.now();
@@ -100,7 +100,7 @@ it('a heartbeat renews what it can, in time, and calls nothing lost that is only
   expect(row.until.getTime()).toBeGreaterThan(before + 30_000);
 });
 
-it('of a tenant from which Millrace was taken nothing is held or left to report', async () => {
+it('runs of a tenant without the Millrace schema are lost, and their reports have no effect', async () => {
   const [ofA, ofB] = await holdBoth();
   const { loader } = gateway.context;
   const schema = (from: string, to: string) => locker.query(`alter schema ${from} rename to ${to}`);
@@ -118,11 +118,11 @@ it('of a tenant from which Millrace was taken nothing is held or left to report'
 
 it('a heartbeat may list as many runs as a worker may hold', async () => {
   const tenant = newId();
-  const holds = Array.from({ length: mostHolds }, () => ({ tenant, run: newId(), lease: 2 ** 31 - 1 }));
-  expect((await beat(holds)).answer.lost).toHaveLength(mostHolds);
+  const holds = Array.from({ length: maxHolds }, () => ({ tenant, run: newId(), lease: 2 ** 31 - 1 }));
+  expect((await beat(holds)).answer.lost).toHaveLength(maxHolds);
 });
 
-it('a new life’s first heartbeat brings back at once what the earlier one held, wherever that was', async () => {
+it('the first heartbeat of a new incarnation returns the runs of the earlier one at once, in all tenants', async () => {
   await beat([]);
   const [ofA, ofB] = await holdBoth();
   const kept = async () => {
@@ -143,14 +143,14 @@ it('a new life’s first heartbeat brings back at once what the earlier one held
   }
 });
 
-it('what has changed ends no poll: it is told with the runs that come next', async () => {
+it('an invalidation does not end a poll, and is sent with the next runs', async () => {
   const { claims, signals } = gateway.context;
   const { epoch, newest } = (await beat([])).answer;
   const change = { tenant: a.row.id, kind: 'project', id: newId() } as const;
   const wish = { free: 1, runtimes: ['none'], queues: ['default'], wait_ms: 10_000, seen: { [epoch]: newest } };
   fleet.asked.length = 0;
   const waiting = say('claim', { ...identity, ...wish }, claimAnswer);
-  await until('nobody has anything for it', () => fleet.asked.length === 2 || undefined);
+  await until('no tenant has a run for it', () => fleet.asked.length === 2 || undefined);
   signals.invalidate(change);
   const [run] = await a.ready(1);
   claims.ready(a.row.id);
@@ -160,7 +160,7 @@ it('what has changed ends no poll: it is told with the runs that come next', asy
 const secretsOf = (run: HeldRun): Promise<Response> =>
   gateway.fetch('POST', '/internal/secrets', headers, { ...identity, ...bare(run), names: ['key'] });
 
-it('a stash value of another key is refused, and what is to be done is said', async () => {
+it('a stash value that was encrypted with another key is rejected with the remedy', async () => {
   await a.readyWithSecret();
   const wish = { free: 1, runtimes: ['process'], queues: ['default'], wait_ms: 5_000, seen: {} };
   const [ofA] = (await say('claim', { ...identity, ...wish }, claimAnswer)).answer.runs;
@@ -172,24 +172,27 @@ it('a stash value of another key is refused, and what is to be done is said', as
   expect(await answer.json()).toMatchObject({
     status: 422,
     code: 'undecryptable',
-    detail: expect.stringMatching(/^stash entry key: .* MILLRACE_SECRET_KEY, or write the value again$/) as string,
+    detail: expect.stringMatching(/^stash entry key: .* MILLRACE_SECRET_KEY, or store the value again$/) as string,
   });
 });
 
 it.each([
-  { code: 'forbidden', status: 403, told: 'forbidden' },
-  { code: 'database_unavailable', status: 503, told: 'tenant_unavailable' },
-  { code: 'internal', status: 503, told: 'tenant_unavailable' },
-])('what the engine of another build says of a stash, $code, is told as $told', async ({ code, status, told }) => {
-  const [ofA] = await holdBoth();
-  const foreign = Object.assign(new Error('so it says'), { name: 'MillraceError', code });
-  const build: Engine = { ...engine, runs: { ...engine.runs, stash: () => Promise.reject(foreign) } };
-  gateway = makeTestGateway(fleet, fleet.newLoader({ engines: [build] }));
-  const answer = await secretsOf(ofA);
-  expect(await answer.json()).toMatchObject({ status, code: told, detail: 'so it says' });
-});
+  { code: 'forbidden', status: 403, answered: 'forbidden' },
+  { code: 'database_unavailable', status: 503, answered: 'tenant_unavailable' },
+  { code: 'internal', status: 503, answered: 'tenant_unavailable' },
+])(
+  'the stash error $code of an engine of another build is answered as $answered',
+  async ({ code, status, answered }) => {
+    const [ofA] = await holdBoth();
+    const foreign = Object.assign(new Error('so it says'), { name: 'MillraceError', code });
+    const build: Engine = { ...engine, runs: { ...engine.runs, stash: () => Promise.reject(foreign) } };
+    gateway = makeTestGateway(fleet, fleet.newLoader({ engines: [build] }));
+    const answer = await secretsOf(ofA);
+    expect(await answer.json()).toMatchObject({ status, code: answered, detail: 'so it says' });
+  },
+);
 
-it('what the engine of another build says of reports keeps its code', async () => {
+it('a report error of an engine of another build keeps its code', async () => {
   const [ofA] = await holdBoth();
   const foreign = Object.assign(new Error('so it says'), { name: 'MillraceError', code: 'database_unavailable' });
   const build: Engine = { ...engine, runs: { ...engine.runs, report: () => Promise.reject(foreign) } };
@@ -198,10 +201,10 @@ it('what the engine of another build says of reports keeps its code', async () =
   expect(answer.failed).toEqual([{ tenant: a.row.id, code: 'database_unavailable', detail: 'so it says' }]);
 });
 
-it('reports, output and definitions of one that stands still are named, and those of others are taken', async () => {
+it('reports, output and definitions of a hanging tenant are listed as failed, and those of others are accepted', async () => {
   const [ofA, ofB] = await holdBoth();
   await locker.query('begin; lock table millrace.live, millrace.task in access exclusive mode');
-  // not as long as for one that has the batch to itself
+  // sooner than for a tenant that has the batch to itself
   const soon = expect.stringMatching(/ (within (1000|\d{1,3}) ms|called in time)$/) as string;
   const named = [{ tenant: b.row.id, code: 'tenant_unavailable', detail: soon }];
   const chunk = { number: 0, stream: 'out', at: new Date().toISOString(), data: 'aGk=' };

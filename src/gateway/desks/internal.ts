@@ -1,4 +1,7 @@
-/** What workers call: claim, report, heartbeat, logs, definitions, stash values. Every message is a batch over tenants. */
+/**
+ * The endpoints that workers call: claim, report, heartbeat, logs, definitions, stash values. Every message is a batch over
+ * tenants.
+ */
 import { leaseTimes } from '../../contract/lease-times.ts';
 import type { HeartbeatRequest, HeldRun } from '../../contract/wire.ts';
 import { knownError, MillraceError } from '../../errors.ts';
@@ -17,8 +20,8 @@ import { keyOf, makeRefusal, hideOtherTenants } from '../access/worker-access.ts
 type Keys = Extract<keyof typeof gatewayEndpoints, `POST /internal/${string}` | 'POST /int-api/heartbeat'>;
 
 const stashWithinMs = 5_000;
-/** A heartbeat is answered by then, whatever a tenant does: the worker's other leases hang on it. */
-const longestBeatMs = 2_000;
+/** The time limit of a heartbeat's answer, whatever a tenant does, because the worker's other leases depend on it. */
+const maxBeatMs = 2_000;
 
 export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
   'POST /internal/claim': async ({ body, signal, caller }, { claims, signals, workers }) => {
@@ -26,8 +29,8 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
     const poll = signals.poll(body.worker);
     try {
       const runs = await claims.claim({ ...body, tenantId }, AbortSignal.any([signal, poll.signal]));
-      const told = signals.take(body.worker, body.seen);
-      return { runs, lost: [], ...told, invalidate: hideOtherTenants(told.invalidate, tenantId) };
+      const signalled = signals.take(body.worker, body.seen);
+      return { runs, lost: [], ...signalled, invalidate: hideOtherTenants(signalled.invalidate, tenantId) };
     } finally {
       signals.endPoll(body.worker, poll);
     }
@@ -53,16 +56,22 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
     const before = await noteWorker(control, body, { tenants, keyId, at: new Date(time.now()) });
     if (before === undefined) throw makeRefusal(`the worker id ${body.worker} is used by a process that started later`);
     checkpoint('heartbeat.noted');
-    // what it held when it asked is old news if it has given up waiting
+    // if the worker has given up waiting, its list of runs is out of date
     const { lost, cancel } = signal.aborted
       ? { lost: [], cancel: [] }
       : await renew({ ...body, holds }, new Set([...tenants, ...before]), context);
     checkpoint('heartbeat.renewed');
-    const told = signals.take(body.worker, body.seen);
-    const invalidate = hideOtherTenants(told.invalidate, tenantId);
+    const signalled = signals.take(body.worker, body.seen);
+    const invalidate = hideOtherTenants(signalled.invalidate, tenantId);
     const beatMs = leaseTimes(context.leaseMs).beatMs;
     const gone = without(body.holds, holds);
-    return { ...told, invalidate, lost: [...lost, ...gone], cancel: [...cancel, ...told.cancel], beat_ms: beatMs };
+    return {
+      ...signalled,
+      invalidate,
+      lost: [...lost, ...gone],
+      cancel: [...cancel, ...signalled.cancel],
+      beat_ms: beatMs,
+    };
   },
   'POST /internal/logs': async ({ body, caller }, { control, desks, workers }) => {
     const { worker } = await workers.admit(caller, body, tenantsIn(body.chunks));
@@ -114,19 +123,19 @@ function tenantsIn(items: readonly { readonly tenant: string }[]): Iterable<stri
 }
 
 /**
- * Whatever is wrong with a tenant is not wrong with this API: its worker is to go on with the others. But a refusal is passed
- * on: asking again would get the same.
+ * Converts an error of a tenant into `tenant_unavailable`, so that the worker continues with other tenants. A rejection (4xx) is
+ * passed on, because repeating the request would get the same answer.
  */
 function unavailable(tenant: string): (error: unknown) => never {
   return (error) => {
     const known = knownError(error);
     if (known !== undefined && known.status < 500) throw known;
-    const message = known?.message ?? `tenant ${tenant} could not be asked`;
+    const message = known?.message ?? `tenant ${tenant} could not be reached`;
     throw new MillraceError('tenant_unavailable', message, { cause: error });
   };
 }
 
-/** A tenant that is gone holds no run any more; one that cannot be reached is left in doubt, not called lost. */
+/** Runs of a tenant that no longer exists are lost. Runs of an unreachable tenant are left in doubt. */
 async function renew(
   {
     worker,
@@ -137,18 +146,18 @@ async function renew(
   { desks, leaseMs, log, throttle }: GatewayContext,
 ): Promise<{ lost: HeldRun[]; cancel: HeldRun[] }> {
   const byTenant = groupBy(holds, ({ tenant }) => tenant);
-  const limitMs = Math.min(longestBeatMs, leaseTimes(leaseMs).beatMs);
+  const limitMs = Math.min(maxBeatMs, leaseTimes(leaseMs).beatMs);
   const lost: HeldRun[] = [];
   const cancel: HeldRun[] = [];
   await eachWithin(limitMs, [...tenants], async (tenant, withinMs) => {
     const held = byTenant.get(tenant) ?? [];
     try {
-      const told = await desks.renewals.give(tenant, { worker, incarnation, holds: held }, Math.max(1, withinMs));
-      lost.push(...told.lost);
-      cancel.push(...told.cancel);
+      const answer = await desks.renewals.give(tenant, { worker, incarnation, holds: held }, Math.max(1, withinMs));
+      lost.push(...answer.lost);
+      cancel.push(...answer.cancel);
     } catch (error) {
       if (hasNoRuns(error)) lost.push(...held);
-      else if (throttle.isDue(tenant, error)) log.warn({ err: error, tenant, worker }, 'a lease could not be renewed');
+      else if (throttle.isDue(tenant, error)) log.warn({ err: error, tenant, worker }, 'renewing leases failed');
     }
   });
   return { lost, cancel };

@@ -1,10 +1,10 @@
 /**
- * Drops what a worker says of tenants that do not exist. Looking up each of them costs a statement: a heartbeat with 25,000
- * made-up tenants kept a gateway busy for 8 s. Here one statement looks up all of them.
+ * Drops items of tenants that do not exist. Looking up each tenant costs a statement: a heartbeat with 25,000 invented tenants
+ * kept a gateway busy for 8 s. Here one statement looks up all of them.
  */
 import { type Db, sql } from '../../kernel/sql.ts';
 
-/** A message with few tenants is not checked: each is looked up where it is used, and most are known by then. */
+/** A message with fewer tenants is not checked: each is looked up later, and most are cached. */
 const fewTenants = 50;
 
 export async function ofKnownTenants<T extends { readonly tenant: string }>(

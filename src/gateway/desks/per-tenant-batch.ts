@@ -1,17 +1,17 @@
 /**
- * A worker's batch, answered in parts: each tenant's part is for itself, and what could not be done is named, so that the
- * worker sends only that again. The answer comes in time whatever a tenant does, and sooner where others share the batch.
+ * Applies a worker's batch per tenant: each tenant's part succeeds or fails by itself, and failed parts are listed, so that the
+ * worker repeats only those. The answer comes within a time limit, which is shorter if several tenants share the batch.
  */
 import type { Failure } from '../../contract/wire.ts';
 import { knownError, MillraceError } from '../../errors.ts';
 import { groupBy } from '../../kernel/group-by.ts';
 import { within } from '../../kernel/service.ts';
 
-/** A tenant that has the batch to itself keeps nobody waiting. */
+/** The time limit of a tenant that has the batch to itself, and of several tenants. */
 const aloneMs = 5_000;
 const togetherMs = 1_000;
-/** So many tenants are called at the same time; one that does not answer soon no longer counts. */
-const mostAtOnce = 32;
+/** Tenants that are called at the same time. A call that takes longer than `soonMs` no longer counts. */
+const maxAtOnce = 32;
 const soonMs = 100;
 
 export interface Parts<R> {
@@ -39,7 +39,7 @@ export async function inParts<T extends { readonly tenant: string }, R>(
   return { answers, failed };
 }
 
-/** Calls for each, a few at a time, with what is left of the time. */
+/** Calls the function for each item, a few at a time, with the remaining time. */
 export async function eachWithin<T>(
   limitMs: number,
   items: readonly T[],
@@ -55,7 +55,7 @@ export async function eachWithin<T>(
       await within(soonMs, calling);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(mostAtOnce, items.length) }, callNext));
+  await Promise.all(Array.from({ length: Math.min(maxAtOnce, items.length) }, callNext));
   await Promise.all(under);
 }
 

@@ -35,7 +35,7 @@ afterEach(() => {
   fleet.asked.length = 0;
 });
 
-/** Reports of that many runs that a worker holds. */
+/** Reports of this many runs, which a worker holds. */
 async function held(tenant: TestTenant, runs: number): Promise<Report[]> {
   await tenant.ready(runs);
   const claimed = await claim({ db: await tenant.db(), time: fleet.time }, 'none:default', { places: runs });
@@ -55,13 +55,13 @@ const finished = async (tenant: TestTenant, reports: readonly Report[]): Promise
 };
 
 describe('reports', () => {
-  it('are applied before the answer, each to its tenant', async () => {
+  it('reports are applied before the answer, each to its tenant', async () => {
     const [ofA, ofB] = [await held(a, 3), await held(b, 2)];
     await desk.report([...ofA, ...ofB]);
     expect([await finished(a, ofA), await finished(b, ofB)]).toEqual([3, 2]);
   });
 
-  it('of many runs that find nothing under way are applied by two batches at once, neighbours together', async () => {
+  it('many reports for an idle tenant are applied in two concurrent batches of neighbours', async () => {
     const reports = await held(a, 60);
     let letGo = (): void => {};
     const gate = new Promise<void>((resolve) => (letGo = resolve));
@@ -74,7 +74,7 @@ describe('reports', () => {
     expect(await finished(a, reports)).toBe(60);
   });
 
-  it('that come while batches are under way share the next, two batches at most at a time', async () => {
+  it('reports that arrive during batches share the next one, with at most two batches at a time', async () => {
     const reports = await held(a, 40);
     let letGo = (): void => {};
     const gate = new Promise<void>((resolve) => (letGo = resolve));
@@ -88,7 +88,7 @@ describe('reports', () => {
     expect(await finished(a, reports)).toBe(40);
   });
 
-  it('of many runs, while another tenant is at work, are applied one batch after the other, and smaller ones', async () => {
+  it('many reports while another tenant is at work are applied in smaller batches, one after the other', async () => {
     await desk.report(await held(b, 1));
     const reports = await held(a, 600);
     fleet.asked.length = 0;
@@ -105,7 +105,7 @@ describe('reports', () => {
     expect(await finished(a, reports)).toBe(600);
   });
 
-  it('that could not be applied are named, so that the worker sends them again, and others go on', async () => {
+  it('failed reports are listed, so that the worker repeats them, and others are applied', async () => {
     const [ofA, ofB] = [await held(a, 1), await held(b, 1)];
     fleet.gate = async (asked) => {
       if (asked.startsWith('report a')) throw new Error('not now');
@@ -118,7 +118,7 @@ describe('reports', () => {
     expect(await finished(a, ofA)).toBe(1);
   });
 
-  it('of which a part is late are named for that part only', async () => {
+  it('only the late part of a batch is listed as failed', async () => {
     const [ofA, ofB] = [await held(a, 60), await held(b, 1)];
     let letGo = (): void => {};
     const gate = new Promise<void>((resolve) => (letGo = resolve));
@@ -134,7 +134,7 @@ describe('reports', () => {
     await until('what had begun is applied', async () => (await finished(a, ofA)) === 60 || undefined);
   });
 
-  it('that are late, doubled or of nobody are acknowledged (I3)', async () => {
+  it('late, repeated and unknown reports are acknowledged (I3)', async () => {
     const reports = await held(a, 2);
     await desk.report([...reports, ...reports]);
     await desk.report(reports.map((report) => ({ ...report, state: 'failure' as const })));
@@ -145,10 +145,10 @@ describe('reports', () => {
     expect(await finished(a, reports)).toBe(2);
   });
 
-  it('that share a batch with one that cannot be applied are applied all the same', async () => {
+  it('reports in a batch with a rejected report are applied', async () => {
     const reports = await held(a, 5);
     const [first, second, third, fourth, fifth] = reports;
-    // no integer of PostgreSQL's; and a NUL, which no text there can hold, is left out
+    // out of the range of an integer; and a NUL, which a PostgreSQL text cannot hold, is removed
     const bad = [
       { ...first, exit_code: 2 ** 40 },
       { ...second, reason: 'a\0b' },
@@ -166,21 +166,21 @@ describe('reports', () => {
     expect(await finished(a, reports)).toBe(4);
   });
 
-  it('of one message are applied all but the one that cannot be', async () => {
+  it('all reports of a message are applied except the rejected one', async () => {
     const reports = await held(a, 7);
     const bad = reports.map((report, i) => (i === 3 ? { ...report, exit_code: 2 ** 40 } : report));
     expect(await desk.report(bad)).toMatchObject([{ tenant: a.row.id, run: reports[3]?.run, code: 'bad_request' }]);
     expect(await finished(a, reports)).toBe(6);
   });
 
-  it('of a tenant that stands still keep no other waiting, nor gather when they are sent again', async () => {
+  it('reports of a hanging tenant delay no other tenant, and do not accumulate when they are repeated', async () => {
     const [ofA, ofB] = [await held(a, 1), await held(b, 1)];
     let letGo = (): void => {};
     const gate = new Promise<void>((resolve) => (letGo = resolve));
     fleet.gate = async (asked) => {
       if (asked.startsWith('report a')) await gate;
     };
-    // not as long as for one that has the batch to itself
+    // sooner than for a tenant that has the batch to itself
     const soon = expect.stringMatching(/ (within (1000|\d{1,3}) ms|called in time)$/) as string;
     expect(await desk.report([...ofA, ...ofB])).toMatchObject([
       { tenant: a.row.id, code: 'tenant_unavailable', detail: soon },
@@ -190,7 +190,7 @@ describe('reports', () => {
     expect((await Promise.all(again)).flat()).toHaveLength(5);
     letGo();
     await until('what had begun is applied', async () => (await finished(a, ofA)) === 1 || undefined);
-    // the two that had begun; the others were taken out of the queue
+    // the two batches that had begun; the other reports were removed from the queue
     expect(fleet.asked.filter((line) => line.startsWith('report a'))).toHaveLength(2);
   });
 });

@@ -1,9 +1,9 @@
 /**
- * Where reports arrive: whatever comes while a batch is being applied shares the next one. Two batches per tenant are under
- * way at most (measured: more are no faster); one that finds none under way is cut in two, so that the children of a few
- * hundred parents are not all made by one. The answer comes after the commit.
+ * The place where reports arrive. Reports that arrive while a batch is being applied share the next one. A tenant has at most
+ * two batches under way (measured: more are no faster). A batch for an idle tenant is split in two, so that the children of a
+ * few hundred parents are not all created by one batch. The answer is sent after the commit.
  *
- * A batch borrows free places from the claim desk: its commit hands out what it makes ready.
+ * A batch borrows free places from the claim desk: its commit hands out the runs that it makes ready.
  */
 import type { FromWorker } from '../../contract/engine.ts';
 import type { Failure, Report } from '../../contract/wire.ts';
@@ -20,11 +20,11 @@ type WorkerReport = FromWorker<Report>;
 
 const batchesAtOnce = 2;
 const largestBatch = 1_000;
-/** A result of this length counts as one more report, so that a batch has 4 MiB of results, or those of one request. */
+/** A result of this length counts as one more report, so that a batch has at most 4 MiB of results, or those of one request. */
 const resultLengthPerReport = 4_096;
-/** What is worth a transaction of its own. */
+/** The minimum number of reports that is worth a transaction of its own. */
 const smallestPiece = 25;
-/** Characters of PostgreSQL's message that a worker is sent. */
+/** The maximum length of PostgreSQL's message in an answer to a worker. */
 const maxDetailLength = 1_000;
 
 export interface ReportDeskOptions {
@@ -51,7 +51,7 @@ export class ReportDesk {
     });
   }
 
-  /** Returns once all are applied, known to be stale, or named as failed: the worker sends those again. */
+  /** Returns once all are applied, known to be stale, or listed as failed. The worker repeats failed ones. */
   async report(reports: readonly WorkerReport[]): Promise<Failure[]> {
     const { answers, failed } = await inParts(reports, async (tenant, some, withinMs) => {
       const pieces = this.#pieces(tenant, some);
@@ -62,7 +62,7 @@ export class ReportDesk {
     return [...answers.flat(), ...failed];
   }
 
-  /** One that is late, or fails, does not take with it those that were applied. */
+  /** A piece that is late or fails does not affect the pieces that were applied. */
   #givePiece(tenant: string, piece: readonly WorkerReport[], withinMs: number): Promise<Failure[]> {
     const listed = (error: unknown): Failure[] => [
       { ...failureOf(tenant, error), runs: piece.map((report) => report.run) },
@@ -70,7 +70,7 @@ export class ReportDesk {
     return this.#desk.give(tenant, piece, withinMs).catch(listed);
   }
 
-  /** Neighbours stay together: parents of one child that are counted in two batches have one wait for the other. */
+  /** Keeps neighbours together: if parents of one child are in two batches, one batch waits for the other. */
   #pieces(tenant: string, reports: readonly WorkerReport[]): (readonly WorkerReport[])[] {
     const isSmall = this.#desk.isBusy(tenant) || reports.length < batchesAtOnce * smallestPiece;
     const half = isSmall ? reports.length : Math.ceil(reports.length / 2);
@@ -82,7 +82,7 @@ export class ReportDesk {
     if (row === undefined) return items.map(() => []);
     const all = items.flat();
     return this.#turns.report(row.id, all.length, async () => {
-      const apply = this.#lending(row);
+      const apply = this.#applyWithLoan(row);
       if (items.length === 1) {
         const rejected = await isolateRejected(all, apply, { isRejection: isRefusal });
         return [Array.from(rejected, ([report, error]) => formatRejection(report, error))];
@@ -92,8 +92,8 @@ export class ReportDesk {
     });
   }
 
-  /** Applies reports. The first batch takes the loan along; what is tried again after a rejection has none. */
-  #lending({
+  /** Returns a function that applies reports. Its first call uses the loan; later calls, after a rejection, have none. */
+  #applyWithLoan({
     id,
     name,
   }: {

@@ -9,7 +9,7 @@ import { noteWorker } from '../installation/queries.ts';
 import { Servings } from './servings.ts';
 
 let control: ControlDatabase;
-/** Tenants. */
+/** Ids of tenants. */
 const [a, b, c] = [newId(), newId(), newId()];
 beforeAll(async () => {
   control = await makeControlDatabase();
@@ -18,7 +18,7 @@ afterAll(() => control.close());
 
 const keyId = newId();
 
-/** What a gateway makes of a heartbeat: whom it asks. */
+/** Handles a heartbeat as a gateway does. Returns the tenants that it is sent to. */
 async function beat(
   servings: Servings,
   worker: string,
@@ -35,7 +35,7 @@ async function beat(
 const kept = async (worker: string): Promise<string[]> =>
   (await control.db.one<{ tenants: string[] }>(sql`select tenants from worker where id = ${worker}`)).tenants;
 
-it('a heartbeat is about the tenants that have lately served the worker, and those whose runs it holds', async () => {
+it('a heartbeat goes to the tenants that recently served the worker, and those whose runs it holds', async () => {
   const servings = new Servings(control.db, silent);
   const worker = newId();
   expect(await beat(servings, worker, 1)).toEqual(new Set());
@@ -44,7 +44,7 @@ it('a heartbeat is about the tenants that have lately served the worker, and tho
   expect(await beat(servings, worker, 1, [b])).toEqual(new Set([a, b]));
 });
 
-it('the first of a new life is about those of the earlier one, at whichever gateway, and the second is not', async () => {
+it('only the first heartbeat of a new incarnation goes to the tenants of the earlier one, at any gateway', async () => {
   const worker = newId();
   const first = new Servings(control.db, silent);
   await beat(first, worker, 1);
@@ -58,7 +58,7 @@ it('the first of a new life is about those of the earlier one, at whichever gate
   expect(await beat(second, worker, 2)).toEqual(new Set());
 });
 
-it('one that another has overtaken changes nothing', async () => {
+it('a heartbeat of an older incarnation changes nothing', async () => {
   const worker = newId();
   const servings = new Servings(control.db, silent);
   await beat(servings, worker, 2, [a]);
@@ -66,7 +66,7 @@ it('one that another has overtaken changes nothing', async () => {
   expect(await kept(worker)).toEqual([a]);
 });
 
-it('a worker that nobody has heard of is served all the same', async () => {
+it('an unknown worker is served', async () => {
   const servings = new Servings(control.db, silent);
   const worker = newId();
   servings.note(worker, a);

@@ -1,7 +1,7 @@
 /**
- * Which tenants a worker's heartbeats are about: those whose runs it holds, and those that may think it does. They are
- * kept with the worker in the control database, so that whichever gateway hears of its next life knows whom to tell.
- * Only speed rests on this: what is missing here comes back when its lease runs out.
+ * The tenants that receive a worker's heartbeats: those whose runs it holds, and those that may believe that it does. They are
+ * stored with the worker in the control database, so that any gateway that receives the first heartbeat of its next incarnation
+ * knows them. This only affects speed: runs of a tenant that is missing here return when their lease expires.
  */
 import type { HeldRun } from '../../contract/wire.ts';
 import type { Log } from '../../kernel/log.ts';
@@ -9,12 +9,12 @@ import type { Db } from '../../kernel/sql.ts';
 import { noteServings } from '../installation/queries.ts';
 
 const recentMs = 60_000;
-const mostWorkers = 10_000;
+const maxWorkers = 10_000;
 
 export class Servings {
   readonly #control: Db;
   readonly #log: Log;
-  /** When each tenant last gave a worker runs. */
+  /** The last time that each tenant handed runs to a worker. */
   readonly #served = new Map<string, Map<string, number>>();
   #unwritten: { readonly worker: string; readonly tenant: string }[] = [];
   #writing = false;
@@ -24,9 +24,9 @@ export class Servings {
     this.#log = log;
   }
 
-  /** This tenant has given, or may think that it has given, runs to this worker. */
+  /** This tenant has handed, or may believe that it has handed, runs to this worker. */
   note(worker: string, tenant: string): void {
-    if (!this.#served.has(worker) && this.#served.size >= mostWorkers) this.#served.clear();
+    if (!this.#served.has(worker) && this.#served.size >= maxWorkers) this.#served.clear();
     const tenants = this.#served.get(worker) ?? new Map<string, number>();
     this.#served.set(worker, tenants);
     const isNew = !tenants.has(tenant);
@@ -36,7 +36,7 @@ export class Servings {
     void this.#write();
   }
 
-  /** What its heartbeat is to be about, beside what it was about last time. */
+  /** The tenants of its heartbeat, besides those of its last one. */
   tenantsOf(worker: string, holds: readonly HeldRun[]): string[] {
     const before = performance.now() - recentMs;
     const recent = [...(this.#served.get(worker) ?? [])].filter(([, atMs]) => atMs > before);
@@ -45,14 +45,14 @@ export class Servings {
     return [...new Set([...recent.map(([tenant]) => tenant), ...holds.map((run) => run.tenant)])];
   }
 
-  /** One statement at a time; whatever gathers meanwhile shares the next. */
+  /** One statement at a time; entries that arrive meanwhile share the next. */
   async #write(): Promise<void> {
     if (this.#writing) return;
     this.#writing = true;
     try {
       while (this.#unwritten.length > 0) await noteServings(this.#control, this.#unwritten.splice(0));
     } catch (error) {
-      this.#log.debug({ err: error }, 'whom tenants gave runs to could not be noted; heartbeats will say it');
+      this.#log.debug({ err: error }, 'recording which tenants serve a worker failed; heartbeats will record it');
     } finally {
       this.#writing = false;
     }

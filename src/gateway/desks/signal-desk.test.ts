@@ -17,8 +17,8 @@ afterAll(() => fleet.close());
 
 const invalidation = () => ({ tenant: newId(), kind: 'project' as const, id: newId() });
 
-describe('what a worker must hear', () => {
-  it('ends its poll when a run of its is to be killed, and is told once', async () => {
+describe('SignalDesk', () => {
+  it('a poll ends when a run of its worker must be killed, and the kill is sent once', async () => {
     const desk = new SignalDesk(fleet.loader, silent);
     const [worker, other] = [newId(), newId()];
     await tenant.ready(1);
@@ -35,7 +35,7 @@ describe('what a worker must hear', () => {
     expect(desk.take(other, {}).cancel).toEqual([]);
   });
 
-  it('is looked up once for all that is said in a moment, and told all at once', async () => {
+  it('several cancellations at once cause one query, and are sent together', async () => {
     const desk = new SignalDesk(fleet.loader, silent);
     const worker = newId();
     await tenant.ready(3);
@@ -48,13 +48,13 @@ describe('what a worker must hear', () => {
     fleet.asked.length = 0;
     await Promise.all(Array.from({ length: 1_000 }, () => desk.lookAt(tenant.row.id)));
     expect(fleet.asked).toEqual(['cancellations a', 'cancellations a']);
-    const told = desk.take(worker, {}).cancel.map(({ run }) => run);
-    expect([new Set(told), ends]).toEqual([new Set(runs.map(({ id }) => id)), 1]);
+    const cancelled = desk.take(worker, {}).cancel.map(({ run }) => run);
+    expect([new Set(cancelled), ends]).toEqual([new Set(runs.map(({ id }) => id)), 1]);
     await desk.lookAt(tenant.row.id);
     expect(fleet.asked).toHaveLength(3);
   });
 
-  it('of caches to drop ends no poll, and is told to each worker once', () => {
+  it('an invalidation ends no poll, and is sent to each worker once', () => {
     const desk = new SignalDesk(fleet.loader, silent);
     const { epoch, newest } = desk.take('w1', {});
     expect(newest).toBe(0);
@@ -70,16 +70,16 @@ describe('what a worker must hear', () => {
     expect(desk.poll('w3').signal.aborted).toBe(false);
   });
 
-  it('by a gateway that it does not know is only from where to count', () => {
+  it('a worker that does not know the epoch gets only the number to count from', () => {
     const [gone, desk] = [new SignalDesk(fleet.loader, silent), new SignalDesk(fleet.loader, silent)];
     desk.invalidate(invalidation());
     const seen = { [gone.take('w', {}).epoch]: 50 };
-    const told = desk.take('w', seen);
-    expect(told).toMatchObject({ invalidate: [], newest: 1 });
-    expect(told.epoch).not.toBe(Object.keys(seen)[0]);
+    const signalled = desk.take('w', seen);
+    expect(signalled).toMatchObject({ invalidate: [], newest: 1 });
+    expect(signalled.epoch).not.toBe(Object.keys(seen)[0]);
   });
 
-  it('is bounded, however many changes there were', () => {
+  it('the number of invalidations in an answer is bounded', () => {
     const desk = new SignalDesk(fleet.loader, silent);
     const { epoch } = desk.take('w', {});
     for (let i = 0; i < 5_000; i++) desk.invalidate(invalidation());
@@ -87,7 +87,7 @@ describe('what a worker must hear', () => {
     expect(desk.take('w', { [epoch]: 4_999 }).invalidate).toHaveLength(1);
   });
 
-  it('is told by one of its polls, and by one that is left when another has ended', async () => {
+  it('a kill ends one poll of the worker, and the remaining one if another has ended', async () => {
     const desk = new SignalDesk(fleet.loader, silent);
     const worker = newId();
     await tenant.ready(1);
@@ -101,7 +101,7 @@ describe('what a worker must hear', () => {
     expect(desk.take(worker, {}).cancel.map((each) => each.run)).toContain(run?.id);
   });
 
-  it('of a newer poll is not ended by the end of an older one', async () => {
+  it('the end of an older poll does not end a newer one', async () => {
     const desk = new SignalDesk(fleet.loader, silent);
     const worker = newId();
     const old = desk.poll(worker);
@@ -116,7 +116,7 @@ describe('what a worker must hear', () => {
     desk.endPoll(worker, current);
   });
 
-  it('ends when the gateway is quiet, and no further poll begins', () => {
+  it('all polls end when the gateway is quiet, and no further poll begins', () => {
     const desk = new SignalDesk(fleet.loader, silent);
     const polls = [desk.poll('a'), desk.poll('a'), desk.poll('b')];
     desk.quiet();
@@ -124,7 +124,7 @@ describe('what a worker must hear', () => {
     expect(() => desk.poll('a')).toThrow('is stopping');
   });
 
-  it('of a tenant that cannot be read is no error here: the heartbeat will tell', async () => {
+  it('an unreadable tenant causes no error: the heartbeat carries the kill', async () => {
     await new SignalDesk(fleet.loader, silent).lookAt('nowhere');
   });
 });

@@ -1,6 +1,6 @@
 /**
- * What a worker must hear soon: runs to kill, caches to drop. Both come with its next answer; a kill ends its poll at once.
- * A cache does not: it is used for runs, and those come with the same answer.
+ * Signals that a worker must receive soon: runs to kill, and invalidations. Both are sent with its next answer, and a kill ends
+ * its poll at once. An invalidation does not: cached objects are needed for runs, which come with the same answer.
  */
 import type { HeldRun, Invalidation, Seen, Signals } from '../../contract/wire.ts';
 import { MillraceError } from '../../errors.ts';
@@ -10,18 +10,18 @@ import { within } from '../../kernel/service.ts';
 import type { Loader } from '../../loader/loader.ts';
 import { InvalidationLog } from './invalidation-log.ts';
 
-/** A look that has no answer for so long will have none: another may begin. */
+/** A query without an answer after this time is abandoned: another may begin. */
 const hopelessMs = 30_000;
 
-type Told = Omit<Signals, 'lost'>;
+type Signalled = Omit<Signals, 'lost'>;
 
 export class SignalDesk {
   readonly #loader: Loader;
   readonly #log: Log;
   readonly #cancels = new Map<string, HeldRun[]>();
-  /** A worker may have several: one for each kind of room it has. */
+  /** A worker may have several polls, one for each kind of place. */
   readonly #polls = new Map<string, Set<AbortController>>();
-  /** Tenants that are to be looked at, and looks that are under way. */
+  /** Tenants to query, and queries under way. */
   readonly #wanted = new Set<string>();
   readonly #looking = new Map<string, Promise<void>>();
   #isQuiet = false;
@@ -38,8 +38,8 @@ export class SignalDesk {
   }
 
   /**
-   * Some run of this tenant is to be killed: looks up which, and tells the workers that wait here. It is said of every run
-   * of a job that is deleted: whatever is said during a look shares one more.
+   * Some run of this tenant must be killed: finds which, and signals the workers that poll here. It is called for every run of a
+   * deleted job; calls during a query share one more query.
    */
   lookAt(tenantId: string): Promise<void> {
     this.#wanted.add(tenantId);
@@ -58,10 +58,7 @@ export class SignalDesk {
       const found = await this.#loader.use(tenantId, ({ engine, ctx }) => engine.runs.cancellations(ctx));
       for (const [worker, some] of groupBy(found, (each) => each.worker)) this.#cancel(worker, some);
     } catch (error) {
-      this.#log.warn(
-        { err: error, tenant: tenantId },
-        'runs to be killed cannot be read; their workers learn it from a heartbeat',
-      );
+      this.#log.warn({ err: error, tenant: tenantId }, 'reading runs to kill failed; heartbeats will carry the kill');
     }
   }
 
@@ -72,13 +69,13 @@ export class SignalDesk {
     poll.abort();
   }
 
-  /** Ends all polls at once, and takes no more: workers ask another gateway, or this one after its restart. */
+  /** Ends all polls at once, and accepts no more. Workers poll another gateway, or this one after its restart. */
   quiet(): void {
     this.#isQuiet = true;
     for (const polls of this.#polls.values()) for (const poll of polls) poll.abort();
   }
 
-  /** Aborts when there is a run for this worker to kill; of several polls one is enough to tell it. */
+  /** Aborts when there is a run for this worker to kill. One of several polls is enough. */
   poll(worker: string): AbortController {
     if (this.#isQuiet) throw new MillraceError('stopping', 'this gateway is stopping and takes no more polls');
     const control = new AbortController();
@@ -93,8 +90,8 @@ export class SignalDesk {
     if (polls?.size === 0) this.#polls.delete(worker);
   }
 
-  /** What to tell this worker now. */
-  take(worker: string, seen: Seen): Told {
+  /** Takes the signals for this worker. */
+  take(worker: string, seen: Seen): Signalled {
     const cancel = this.#cancels.get(worker) ?? [];
     this.#cancels.delete(worker);
     return { cancel, ...this.#invalidations.after(seen) };

@@ -3,7 +3,7 @@ import { until } from '../../../test/harness/until.ts';
 import { inParts } from './per-tenant-batch.ts';
 import { TenantDesk } from './tenant-desk.ts';
 
-/** A desk whose tenants answer when they are let; answers each item in capitals. */
+/** A desk whose tenants answer on command; the answer to an item is the item in capitals. */
 function setUp(): { desk: TenantDesk<string, string>; asked: string[]; stall: (tenant: string) => () => void } {
   const asked: string[] = [];
   const gates = new Map<string, Promise<void>>();
@@ -27,7 +27,7 @@ function setUp(): { desk: TenantDesk<string, string>; asked: string[]; stall: (t
   return { desk, asked, stall };
 }
 
-it('what comes while a tenant is busy shares its next batch, and each gets its own answer', async () => {
+it('items that arrive while a tenant is busy share its next batch, and each gets its own answer', async () => {
   const { desk, asked, stall } = setUp();
   const go = stall('a');
   const answers = ['one', 'two', 'three', 'four'].map((item) => desk.give('a', item, 5_000));
@@ -38,7 +38,7 @@ it('what comes while a tenant is busy shares its next batch, and each gets its o
   await until('it is idle', () => !desk.isBusy('a') || undefined);
 });
 
-it('a tenant that stands still keeps no other waiting, and what it has not begun is taken back', async () => {
+it('a hanging tenant delays no other, and items that it has not begun are taken back', async () => {
   const { desk, asked, stall } = setUp();
   const go = stall('a');
   const [begun, never] = [desk.give('a', 'begun', 50), desk.give('a', 'never', 50)];
@@ -50,7 +50,7 @@ it('a tenant that stands still keeps no other waiting, and what it has not begun
   expect(asked).toEqual(['a: begun', 'b: other', 'a: again']);
 });
 
-it('one that is refused fails alone; what fails otherwise fails with its batch', async () => {
+it('a rejected item fails alone; any other error fails the whole batch', async () => {
   const { desk, stall } = setUp();
   const go = stall('a');
   const first = desk.give('a', 'x', 5_000);
@@ -63,7 +63,7 @@ it('one that is refused fails alone; what fails otherwise fails with its batch',
   expect(await desk.give('a', 'z', 5_000)).toBe('Z');
 });
 
-it('a batch over tenants is answered in time, with what could not be done by name', async () => {
+it('a batch over tenants is answered in time, and lists the failed tenants', async () => {
   const { desk, stall } = setUp();
   const stalled = Array.from({ length: 40 }, (_, i) => `still ${i}`);
   const goes = stalled.map(stall);

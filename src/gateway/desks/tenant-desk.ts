@@ -1,20 +1,20 @@
 /**
- * Work for many tenants, each of which has a queue of its own, so that none waits for another (I11). Whatever comes while
- * a tenant is busy shares its next batch, so cost per item falls as load rises.
+ * Queues work for many tenants. Each tenant has a queue of its own, so that none waits for another (I11). Items that arrive
+ * while a tenant is busy share its next batch, so the cost per item falls as load rises.
  *
- * Whoever waits does so for a while only: what has not begun by then is taken out of the queue, and may be sent again;
- * what has begun goes on. So a tenant that stands still gathers nothing.
+ * A caller waits for a limited time. An item that has not begun by then is removed from the queue, and may be sent again; an
+ * item that has begun continues. So a hanging tenant accumulates nothing.
  */
 import { isRefusal, MillraceError } from '../../errors.ts';
 import { isolateRejected } from '../../kernel/isolate-rejected.ts';
 
 export interface TenantDeskOptions<Item, Answer> {
-  /** Answers one for each item, in their order. */
+  /** Returns one answer for each item, in order. */
   readonly apply: (tenant: string, items: readonly Item[]) => Promise<readonly Answer[]>;
   readonly sizeOf: (item: Item) => number;
-  /** Of this tenant, now. */
+  /** The maximum size of a batch of this tenant now. */
   readonly largestBatch: (tenant: string) => number;
-  /** Of one tenant. */
+  /** The maximum number of batches of one tenant at the same time. */
   readonly batchesAtOnce: number;
 }
 
@@ -26,11 +26,11 @@ interface Pending<Item, Answer> {
 
 interface Queue<Item, Answer> {
   readonly pending: Pending<Item, Answer>[];
-  /** Who works on it, and since when on their batch. */
+  /** The workers on this queue, each with the start of its current batch. */
   readonly working: Set<{ sinceMs: number }>;
 }
 
-/** A batch that has no answer for so long will have none: another may begin. */
+/** A batch without an answer after this time is abandoned: another may begin. */
 const hopelessMs = 30_000;
 
 export class TenantDesk<Item, Answer> {
@@ -45,7 +45,7 @@ export class TenantDesk<Item, Answer> {
     return this.#queues.has(tenant);
   }
 
-  /** Rejects with what went wrong, or when the time is over. */
+  /** Rejects with the error of the work, or when the time is over. */
   give(tenant: string, item: Item, withinMs: number): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const queue = this.#queues.get(tenant) ?? { pending: [], working: new Set() };
@@ -87,7 +87,7 @@ export class TenantDesk<Item, Answer> {
     if (working.size === 0 && this.#queues.get(tenant) === queue) this.#queues.delete(tenant);
   }
 
-  /** An item that PostgreSQL rejects does not take with it those that happen to share its batch. */
+  /** An item that PostgreSQL rejects does not affect the other items of its batch. */
   async #apply(tenant: string, batch: readonly Pending<Item, Answer>[]): Promise<void> {
     const write = async (some: readonly Pending<Item, Answer>[]): Promise<void> => {
       const items = some.map(({ item }) => item);
@@ -98,7 +98,7 @@ export class TenantDesk<Item, Answer> {
       const rejected = await isolateRejected(batch, write, { isRejection: isRefusal });
       for (const [pending, error] of rejected) pending.failed(error);
     } catch (error) {
-      // without effect on those that have their answer
+      // without effect on items that have an answer already
       for (const pending of batch) pending.failed(error);
     }
   }

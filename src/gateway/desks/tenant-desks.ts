@@ -1,10 +1,10 @@
-/** The desks at which tenants are told and asked what workers say and need, beside reports: leases, logs, definitions, stash. */
+/** The desks for messages of workers other than reports: lease renewals, logs, definitions, stash values. */
 import type { FromWorker, Heartbeat } from '../../contract/engine.ts';
 import type { DefinitionKey, HeldRun, LogChunk, TaskDefinition } from '../../contract/wire.ts';
 import { type Loader, unlessGone } from '../../loader/loader.ts';
 import { TenantDesk } from './tenant-desk.ts';
 
-interface Told {
+interface Renewed {
   readonly lost: readonly HeldRun[];
   readonly cancel: readonly HeldRun[];
 }
@@ -20,7 +20,7 @@ interface DefinitionWish {
 }
 
 export interface TenantDesks {
-  readonly renewals: TenantDesk<Heartbeat, Told>;
+  readonly renewals: TenantDesk<Heartbeat, Renewed>;
   readonly logs: TenantDesk<readonly FromWorker<LogChunk>[], void>;
   readonly definitions: TenantDesk<DefinitionWish, TaskDefinition[]>;
   readonly stash: TenantDesk<StashWish, Record<string, string>>;
@@ -52,19 +52,19 @@ export function makeTenantDesks(loader: Loader): TenantDesks {
   };
 }
 
-/** Of one worker only the newest heartbeat counts; what an overtaken one says is left in doubt. */
-async function renew(loader: Loader, tenant: string, beats: readonly Heartbeat[]): Promise<Told[]> {
+/** Only the newest heartbeat of a worker counts; runs of an older one are left in doubt. */
+async function renew(loader: Loader, tenant: string, beats: readonly Heartbeat[]): Promise<Renewed[]> {
   const newest = new Map<string, Heartbeat>();
   for (const beat of beats) {
     if (beat.incarnation >= (newest.get(beat.worker)?.incarnation ?? 0)) newest.set(beat.worker, beat);
   }
   const counted = [...newest.values()];
-  const told = await loader.use(tenant, ({ engine, ctx }) => engine.runs.renew(ctx, counted));
-  const answers = new Map(counted.map((beat, i) => [beat, told[i]]));
+  const renewed = await loader.use(tenant, ({ engine, ctx }) => engine.runs.renew(ctx, counted));
+  const answers = new Map(counted.map((beat, i) => [beat, renewed[i]]));
   return beats.map((beat) => answers.get(beat) ?? { lost: [], cancel: [] });
 }
 
-/** What is of a tenant that is gone concerns nobody. */
+/** Output of a tenant that no longer exists is dropped. */
 async function keep(
   loader: Loader,
   tenant: string,
@@ -75,7 +75,7 @@ async function keep(
   return parts.map(() => undefined);
 }
 
-/** A worker is told what its own runs are made of, so each is asked for by itself. */
+/** A worker may read only the definitions of its own runs, so the engine is called for each worker separately. */
 async function define(loader: Loader, tenant: string, wishes: readonly DefinitionWish[]): Promise<TaskDefinition[][]> {
   const row = await loader.byId(tenant).catch(unlessGone);
   if (row === undefined) return wishes.map(() => []);

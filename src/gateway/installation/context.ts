@@ -1,4 +1,4 @@
-/** What the gateway's own handlers are given. */
+/** The context of the gateway's own handlers. */
 import type { Log } from '../../kernel/log.ts';
 import type { LogThrottle } from '../../kernel/log-throttle.ts';
 import type { Db } from '../../kernel/sql.ts';
@@ -20,14 +20,14 @@ import type { WorkerAccess } from '../access/worker-access.ts';
 export interface GatewayContext {
   readonly control: Db;
   readonly loader: Loader;
-  /** What makes, changes and ends tenants. */
+  /** The operations that create, change and delete tenants. */
   readonly life: Life;
   readonly hub: WakeHub;
   readonly time: Time;
   readonly log: Log;
   readonly callers: Callers;
   readonly rejectedCredentials: RejectedCredentials;
-  /** The address that the request came from; null outside of a request, and for one from inside this process. */
+  /** The client's address; null outside of a request, and for a request from inside this process. */
   readonly remote: string | null;
   readonly streams: OpenStreams;
   readonly claims: ClaimDesk;
@@ -35,21 +35,21 @@ export interface GatewayContext {
   readonly desks: TenantDesks;
   readonly servings: Servings;
   readonly workers: WorkerAccess;
-  /** What is wrong with a tenant for long is wrong with each heartbeat of each worker. */
+  /** Throttles log lines, because a persistent fault of a tenant occurs with each heartbeat of each worker. */
   readonly throttle: LogThrottle;
   readonly signals: SignalDesk;
   readonly leaseMs: number;
-  /** Where people reach this installation; for sign-in links. */
+  /** The public URL of this installation, for sign-in links. */
   readonly publicUrl: () => string;
   readonly secureCookies: boolean;
   readonly cookieName: string;
-  /** Whether this installation does its work; under `up`, that the default tenant is STARTED. */
+  /** Whether this installation works; under `up`: whether the default tenant is STARTED. */
   readonly healthy: () => Promise<boolean>;
-  /** Whether `/healthz` speaks for the default tenant, as under `up`, or for this process alone. */
+  /** Whether `/healthz` includes the default tenant, as under `up`, or only this process. */
   readonly speaksForTenant: boolean;
-  /** Of all tenants, or of one. */
+  /** The metrics of all tenants (null), or of one. */
   readonly metrics: (tenantId: string | null) => Promise<string>;
-  /** How the installation is configured, secrets left out. */
+  /** The configuration of the installation, without the values of secrets. */
   readonly settings: readonly { name: string; value: string | null; set: boolean; about: string }[];
   readonly description: Description;
 }

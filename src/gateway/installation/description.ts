@@ -1,4 +1,4 @@
-/** The description of the API, for programs (`/openapi.json`) and for people (`/docs`): made at the first request, once. */
+/** The description of the API as JSON (`/openapi.json`) and as a page (`/docs`). Generated once, at the first request. */
 import { gzipSync } from 'node:zlib';
 import { renderDocsPage } from '../../http/docs-page.ts';
 import { type FixedAnswer, makeFixedAnswer } from '../../http/fixed-answer.ts';

@@ -1,4 +1,4 @@
-/** The gateway's own endpoints: health, keys, sessions, and what workers call. A tenant's are in `api/endpoints`. */
+/** The gateway's own endpoints: health, keys, sessions, and those that workers call. Those of tenants are in `api/endpoints`. */
 import { z } from 'zod';
 import { auditPage, auditQuery } from '../../api/audit/endpoints.ts';
 import { limit } from '../../api/shapes.ts';
@@ -30,22 +30,22 @@ const me = z.object({ role: z.union([role, z.literal('task')]), tenant: z.string
 
 const session = z.object({
   id,
-  /** How the audit names it. */
+  /** The name of the session in the audit. */
   actor: z.string(),
   role,
   tenant: z.string().nullable(),
-  /** The key that it was opened with, or that made the link it was opened with; it ends with this key. */
+  /** The key that opened it, or that created the link that opened it. It ends with this key. */
   key: z.object({ id, name: z.string() }),
   opened_with: z.enum(['key', 'link']),
   created_at: time,
-  /** To the minute. */
+  /** With an accuracy of a minute. */
   used_at: time,
   expires_at: time,
-  /** It is the session that asks. */
+  /** It is the session of the caller. */
   current: z.boolean(),
 });
 
-/** A cursor is the id of the last item of the page before. */
+/** A cursor is the id of the last item of the previous page. */
 const pageQuery = z.object({ limit: limit(1_000), cursor: id.optional() });
 
 const internal = { tag: 'internal', allow: ['worker'] } as const;
@@ -59,19 +59,21 @@ export const gatewayEndpoints = endpoints({
     tag: 'health',
     answer: z.object({
       status: z.literal('ok'),
-      /** What is wrong all the same. */
+      /** Faults that do not prevent the work. */
       warnings: z.array(z.string()).optional(),
     }),
     others: {
-      503: 'it does not run, and why; with a key of the tenant, in the words of the server or the engine, too',
+      503: 'not healthy, with the reason; a key of the tenant also gets the message of the server or the engine',
     },
   },
   'GET /readyz': {
     ...open,
-    summary: '200 while the database answers, takes writes and has room on its disk',
+    summary: '200 while the database answers, accepts writes and has disk space',
     tag: 'health',
     answer: z.object({ status: z.literal('ok') }),
-    others: { 503: 'the database does not answer or refuses writes, or its disk is full: why, and since when' },
+    others: {
+      503: 'the database does not answer or rejects writes, or its disk is full; with the reason and since when',
+    },
   },
   'GET /metrics': { summary: 'Prometheus metrics', tag: 'health', allow: ['viewer', 'operator'], answer: 'text' },
   'GET /openapi.json': {
@@ -80,9 +82,9 @@ export const gatewayEndpoints = endpoints({
     tag: 'health',
     answer: z.record(z.string(), z.unknown()),
   },
-  'GET /docs': { ...open, summary: 'This description, for people', tag: 'health', answer: 'bytes' },
+  'GET /docs': { ...open, summary: 'This description as a page', tag: 'health', answer: 'bytes' },
   'POST /api/keys': {
-    summary: 'Make a key; it is shown only this once',
+    summary: 'Create a key; its secret is shown only once',
     tag: 'keys',
     allow: ['root'],
     body: z.strictObject({
@@ -110,11 +112,11 @@ export const gatewayEndpoints = endpoints({
     params: z.object({ id }),
     status: 204,
     answer: 'none',
-    others: { 409: "it is the installation's own root key, which is replaced by a restart with another" },
+    others: { 409: 'it is the root key of the installation, which is replaced by a restart with another one' },
   },
   'GET /api/installation': {
     summary:
-      'What this installation is: its version, settings of the PostgreSQL server that make it slow and, for root, how it is configured, secrets left out',
+      'The version of this installation, settings of PostgreSQL that cost speed and, for root, the configuration without secrets',
     tag: 'installation',
     allow: ['viewer', 'operator'],
     answer: z.object({
@@ -125,21 +127,21 @@ export const gatewayEndpoints = endpoints({
         version: z.string(),
         slow: z.array(z.object({ name: z.string(), value: z.string(), advice: z.string() })),
       }),
-      /** Null for all but root. `set`: by the environment or an option; the others are defaults. */
+      /** Null for roles other than root. `set`: by the environment or an option; otherwise it is the default. */
       settings: z
         .array(z.object({ name: z.string(), value: z.string().nullable(), set: z.boolean(), about: z.string() }))
         .nullable(),
     }),
   },
   'GET /api/installation/audit': {
-    summary: 'Who made and revoked keys, signed in or was refused, and changed tenants, newest first',
+    summary: 'The audit of keys, sign-ins, rejected credentials and changes of tenants, newest first',
     tag: 'audit',
     allow: ['root'],
     query: auditQuery,
     answer: auditPage,
   },
   'GET /api/me': {
-    summary: 'Who this key or session is',
+    summary: 'The role, tenant and name of this key or session',
     tag: 'keys',
     allow: [...roles, 'task'],
     answer: me,
@@ -153,11 +155,11 @@ export const gatewayEndpoints = endpoints({
     }),
     status: 201,
     answer: me,
-    others: { 401: 'the link is spent or too old, or the key is wrong' },
+    others: { 401: 'the link was used or has expired, or the key is wrong' },
   },
   'DELETE /api/session': { ...open, summary: 'Sign out', tag: 'keys', status: 204, answer: 'none' },
   'POST /api/session/links': {
-    summary: 'Make a one-time sign-in link, valid for ten minutes',
+    summary: 'Create a one-time sign-in link, valid for ten minutes',
     tag: 'keys',
     allow: ['root'],
     status: 201,
@@ -171,7 +173,7 @@ export const gatewayEndpoints = endpoints({
     answer: z.object({ items: z.array(session), next: z.string().nullable() }),
   },
   'DELETE /api/sessions/{id}': {
-    summary: 'End a session, and the streams that it has open',
+    summary: 'End a session and its open streams',
     tag: 'keys',
     allow: ['root'],
     params: z.object({ id }),
@@ -179,7 +181,7 @@ export const gatewayEndpoints = endpoints({
     answer: 'none',
   },
   'DELETE /api/sessions': {
-    summary: 'End all sessions, save the one that asks',
+    summary: 'End all sessions except that of the caller',
     tag: 'keys',
     allow: ['root'],
     answer: z.object({ ended: z.int() }),
@@ -200,7 +202,7 @@ export const gatewayEndpoints = endpoints({
   },
   'POST /internal/claim': {
     ...internal,
-    summary: 'Ask for work of any tenant; waits until there is some, or a signal, or the time is up',
+    summary: 'Claim runs of any tenant; waits for runs, a signal, or the end of the time',
     body: claimRequest,
     bodyBytes: 256 * 1024,
     answer: claimAnswer,
@@ -214,14 +216,14 @@ export const gatewayEndpoints = endpoints({
   },
   'POST /internal/heartbeat': {
     ...internal,
-    summary: 'Renew the leases of the runs held',
+    summary: 'Renew the leases of the held runs',
     body: heartbeatRequest,
     bodyBytes: heartbeatBytes,
     answer: heartbeatAnswer,
   },
   'POST /internal/logs': {
     ...internal,
-    summary: 'Ship output',
+    summary: 'Send output of tasks',
     body: logsRequest,
     bodyBytes: 4 * 1024 * 1024,
     answer: logsAnswer,

@@ -16,7 +16,7 @@ let fleet: Fleet;
 let frozen: Gateway;
 let key: string;
 let whole: TestGateway;
-/** In the reverse order of their opening. */
+/** In reverse order of opening. */
 const closing: (() => unknown)[] = [];
 beforeAll(async () => {
   fleet = await makeFleet(['default', 'shop']);
@@ -77,7 +77,7 @@ const paths = [
   '/t/shop/api/projects',
 ];
 
-it.each(paths)('%s says that the database does not answer', async (path) => {
+it.each(paths)('GET %s answers that the database does not respond', async (path) => {
   const who = path.endsWith('z') ? {} : { authorization: `Bearer ${key}` };
   const headers = { host: '127.0.0.1', ...who };
   const beganMs = performance.now();
@@ -90,7 +90,7 @@ it.each(paths)('%s says that the database does not answer', async (path) => {
   expect(performance.now() - beganMs).toBeLessThan(4_000);
 });
 
-it('a key that cannot be looked up is not refused as unknown', async () => {
+it('a key that cannot be looked up is not rejected as unknown', async () => {
   const headers = { host: '127.0.0.1', authorization: 'Bearer mrk_of-nobody-that-we-know' };
   const answer = await frozen.fetch(new Request('http://127.0.0.1/api/keys', { method: 'POST', body: '{}', headers }));
   expect(answer.status).toBe(503);

@@ -1,4 +1,4 @@
-/** A database that answers but cannot write: its API says so, and reading goes on. */
+/** A database that answers but cannot write: the API reports it, and reading continues. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Fleet, makeFleet } from '../../../test/harness/fleet.ts';
 import { makeTestGateway, type TestGateway } from '../../../test/harness/gateway.ts';
@@ -14,9 +14,9 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.close());
 
-it('a write that meets a full disk is answered with 503 and the reason, and a read with 200', async () => {
+it('a write on a full disk is answered with 503 and the reason, and a read with 200', async () => {
   const db = await fleet.tenants[0]?.db();
-  // what PostgreSQL raises where it cannot extend a file
+  // the error of PostgreSQL when it cannot extend a file
   await db?.exec(sql`
     create function disk_is_full() returns trigger language plpgsql as $$
     begin

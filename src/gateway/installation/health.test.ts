@@ -87,13 +87,13 @@ const keyOf = (role: 'viewer' | 'worker', tenantId: string | null): Caller => ({
 const since = '2026-06-01T12:03:00.000Z';
 const failing = reasons.failing([{ doing: 'firing triggers', since, message: 'role "anna" at 10.0.0.7', hang: null }]);
 
-it('is well where its scheduler is', async () => {
+it('healthz is ok while the scheduler of the default tenant runs', async () => {
   isHealthy = true;
   await runs();
   expect(await healthz()).toEqual({ status: 200, body: { status: 'ok' } });
 });
 
-it('says that a person has stopped it, by a code of its own', async () => {
+it('healthz has a code of its own for a tenant that an operator stopped', async () => {
   await launched('DISABLED', reasons.stoppedByUser);
   expect(await healthz()).toMatchObject({
     status: 503,
@@ -104,7 +104,7 @@ it('says that a person has stopped it, by a code of its own', async () => {
   });
 });
 
-it('names the cause and the next try to everybody, and the words of the server to keys of the tenant', async () => {
+it('healthz shows the cause and the next try to everyone, and the message of the server to keys of the tenant', async () => {
   const start = 'the scheduler of the tenant default does not run: ';
   const next = 'next try at 2030-01-01T00:00:00.000Z';
   await launched('DISABLED', failing, new Date('2030-01-01T00:00:00Z'));
@@ -119,7 +119,7 @@ it('names the cause and the next try to everybody, and the words of the server t
 });
 
 it.each(reasonCodes.filter((code) => code !== 'stopped_by_user'))(
-  'has a plain sentence for a tenant that does not run because of %s',
+  'healthz has a plain sentence for a tenant that does not run because of %s',
   async (code) => {
     await launched('DISABLED', reasons.error(code, 'role "anna" at 10.0.0.7'));
     const { status, body } = await healthz();
@@ -131,20 +131,20 @@ it.each(reasonCodes.filter((code) => code !== 'stopped_by_user'))(
 it.each<readonly [Reason, string]>([
   [{ code: 'crashed', cause: 'read_only', data: {} }, 'its database is read-only'],
   [{ code: 'unreachable', cause: 'missing_right', data: { text: 'denied for anna' } }, 'its role lacks a right'],
-])('names to everybody why a database cannot be written: %j', async (reason, cause) => {
+])('healthz shows to everyone why a database cannot be written: %j', async (reason, cause) => {
   await launched('DISABLED', reason);
   const detail = `the scheduler of the tenant default does not run: ${cause}`;
   expect(await healthz()).toMatchObject({ body: { detail } });
 });
 
-it('names parts that fail beside a tenant that runs', async () => {
+it('healthz warns of failing parts of a running tenant', async () => {
   isHealthy = true;
   await runs(reasons.failing([{ doing: 'forgetting old runs', since: 'noon', message: 'at 10.0.0.7', hang: null }]));
   const warnings = ['forgetting old runs has failed since noon'];
   expect(await healthz()).toEqual({ status: 200, body: { status: 'ok', warnings } });
 });
 
-it('says of one that is said to be STARTED that it is not heard of', async () => {
+it('healthz reports a STARTED tenant whose host is silent', async () => {
   await launched('STARTED', null);
   expect(await healthz()).toMatchObject({
     body: { detail: expect.stringMatching(/does not run: not heard of: its host has left/) as unknown },
@@ -155,7 +155,7 @@ it('says of one that is said to be STARTED that it is not heard of', async () =>
   });
 });
 
-it('is not well while the database refuses writes, whatever the last known state is', async () => {
+it('healthz fails while the database rejects writes, whatever the last known state is', async () => {
   isHealthy = true;
   await runs();
   expect(await healthz()).toEqual({ status: 200, body: { status: 'ok' } });
@@ -173,14 +173,14 @@ it('a gateway that is stopping is not ready, and opens no more streams', async (
   expect(() => streams.keep(new Response('events'), Buffer.from('key'))).toThrow('stopping');
 });
 
-it('warns of a clock that was set, and is well', async () => {
+it('healthz is ok after a clock step, with a warning', async () => {
   isHealthy = true;
   await runs();
   clockFault = 'the clock was set back';
   expect(await healthz()).toEqual({ status: 200, body: { status: 'ok', warnings: ['the clock was set back'] } });
 });
 
-it('shows a step of the clock of the server, as the process measured it', async () => {
+it('healthz warns of a step of the clock of the server as it was measured', async () => {
   isHealthy = true;
   await runs();
   const time = new DisciplinedTime();
@@ -195,14 +195,14 @@ it('shows a step of the clock of the server, as the process measured it', async 
   expect(await healthz()).toEqual({ status: 200, body: { status: 'ok', warnings: [warning] } });
 });
 
-it('a process that speaks for itself alone is alive without its database, and says what is wrong', async () => {
+it('a process that answers only for itself is healthy without its database, with a warning', async () => {
   speaksForTenant = false;
   fault = { kind: 'silent', since: new Date(), summary: 'the database has not answered', detail: '' };
   expect(await healthz()).toEqual({ status: 200, body: { status: 'ok', warnings: ['the database has not answered'] } });
   expect(await healthz('/readyz')).toMatchObject({ status: 503 });
 });
 
-it('a process that speaks for itself alone warns of a default tenant that does not run', async () => {
+it('a process that answers only for itself warns of a default tenant that does not run', async () => {
   speaksForTenant = false;
   await launched('DISABLED', failing);
   const plain =

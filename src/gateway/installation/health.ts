@@ -1,8 +1,8 @@
 /**
- * Health, metrics, and the description of everything.
+ * Health, metrics, and the description of the API.
  *
- * Everybody may ask for health. Callers without a key of the tenant get the cause in our own words; those with a key get it
- * with the words of the server or the engine.
+ * Health needs no key. Callers without a key of the tenant get the cause in our own words; callers with a key also get the
+ * message of the server or the engine.
  */
 import type { Caller } from '../../contract/roles.ts';
 import { defaultTenant } from '../../contract/tenants.ts';
@@ -21,7 +21,7 @@ type Keys = 'GET /healthz' | 'GET /readyz' | 'GET /metrics' | 'GET /openapi.json
 export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, GatewayContext> = {
   'GET /healthz': async ({ caller }, { healthy, speaksForTenant, life }) => {
     const fault = life.databaseFault();
-    // a process that serves is alive, whatever its database and its tenants do: a restart would not help
+    // a process that serves is alive, whatever the state of its database and tenants: a restart would not help
     if (!speaksForTenant) return okWith(await warningsOfApi(life, caller));
     if (fault !== undefined) throw unavailable(fault, caller);
     const [isHealthy, found] = await Promise.all([healthy().catch(() => false), findDefault(life, caller)]);
@@ -35,7 +35,7 @@ export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     await control.exec(sql`select 1`);
     return { status: 'ok' as const };
   },
-  // a tenant's key sees nothing of another's
+  // a tenant's key does not see metrics of other tenants
   'GET /metrics': async ({ caller }, { metrics }) =>
     new Response(await metrics(caller?.tenantId ?? null), {
       headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' },
@@ -52,7 +52,7 @@ export function unavailable({ detail, summary }: DatabaseFault, caller: Caller |
   return new MillraceError('database_unavailable', isRoot(caller) ? detail : summary);
 }
 
-/** Of the installation: the default tenant may be off, as a person wants it. */
+/** The warnings of an API process. A default tenant that an operator has switched off is no warning. */
 async function warningsOfApi(life: Life, caller: Caller | undefined): Promise<readonly string[]> {
   const fault = life.databaseFault();
   if (fault !== undefined) return [isRoot(caller) ? fault.detail : fault.summary];
@@ -63,11 +63,11 @@ async function warningsOfApi(life: Life, caller: Caller | undefined): Promise<re
 
 interface Found extends Causes {
   readonly tenant: TenantState;
-  /** The causes, as the caller may know them. */
+  /** The causes in the wording that the caller may see. */
   readonly words: readonly string[];
 }
 
-/** Undefined: there is no such tenant, or the control database does not answer. */
+/** Undefined: the tenant does not exist, or the control database does not answer. */
 async function findDefault(life: Life, caller: Caller | undefined): Promise<Found | undefined> {
   try {
     const [tenant, circumstances] = await Promise.all([
@@ -94,7 +94,7 @@ function isReader(caller: Caller | undefined, { id }: TenantState): boolean {
 
 function unwell(found: Found | undefined): MillraceError {
   if (found === undefined)
-    return new MillraceError('tenant_unavailable', 'the control database does not say whether a scheduler runs');
+    return new MillraceError('tenant_unavailable', 'the control database cannot tell whether a scheduler runs');
   if (found.tenant.desired === 'off') {
     const how = `\`millrace tenant start ${defaultTenant}\` runs it again`;
     return new MillraceError('tenant_stopped', `the tenant ${defaultTenant} was stopped by a person; ${how}`);

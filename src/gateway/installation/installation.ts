@@ -1,4 +1,4 @@
-/** What this installation is and how it is configured; and who made keys, signed in and changed tenants. */
+/** The version and configuration of this installation, and the audit of keys, sign-ins and tenants. */
 import { MillraceError } from '../../errors.ts';
 import { bodyOf, nameIn, readAudit } from '../../events/audit.ts';
 import { findTopic, type LoggedEvent } from '../../events/queries.ts';
@@ -29,7 +29,7 @@ export const installationHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>,
   },
 };
 
-/** Keys and tenants are called as their events call them. */
+/** The name of a key or tenant is that in its event. */
 function renderEvent(event: LoggedEvent) {
   const { seq, at, actor, topic, type, subject } = event;
   const body = bodyOf(event);

@@ -41,7 +41,7 @@ async function host(beatAt: string, leaving: boolean): Promise<string> {
   return id;
 }
 
-it('Metrics tell tenants by state and reason, slots, hosts and launchers', async () => {
+it('metrics count tenants by state and reason, slots, hosts and launchers', async () => {
   expect(await scrape()).toContain('millrace_launchers{state="active"} 0');
   await tenant('runs', { state: 'STARTED', hostId: await host('infinity', false) });
   await tenant('fails "often"', { state: 'DISABLED', code: 'crashed', failures: 3 });
@@ -80,7 +80,7 @@ it('Metrics tell tenants by state and reason, slots, hosts and launchers', async
     expect(lines).toContain(line);
 });
 
-it('Metrics count a tenant as not running that no launcher has taken from STARTED', async () => {
+it('metrics count a STARTED tenant with a silent host as not running, without a launcher', async () => {
   const silent = async () => (await scrape()).find((line) => line.includes('reason="silent"'));
   expect(await silent()).toMatch(/ 0$/);
   await tenant('of a silent host', { state: 'STARTED', hostId: await host('-infinity', false) });

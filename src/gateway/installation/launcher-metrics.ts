@@ -1,6 +1,6 @@
 /**
- * What the launcher looks after, in the text format of Prometheus: tenants by state, slots, hosts and launchers. Gauges read
- * from the control database at each scrape, for root's key only.
+ * Metrics of the launcher in the text format of Prometheus: tenants by state, slots, hosts and launchers. They are read from the
+ * control database at each scrape, and only for root's key.
  */
 import { type Db, sql } from '../../kernel/sql.ts';
 import { isHeld, isSilent } from '../../control/liveness.ts';
@@ -12,14 +12,14 @@ export type LauncherFigures = {
   tenants: Readonly<Record<string, number>>;
   /** By the code of the reason. */
   notRunning: Readonly<Record<string, number>>;
-  /** How often the launcher had it started, and failures in a row. */
+  /** The number of orders to start it, and of failures in a row. */
   schedulers: readonly { readonly tenant: string; readonly starts: number; readonly failures: number }[];
   hosts: { readonly alive: number; readonly leaving: number; readonly silent: number };
   launchers: { readonly active: number; readonly standby: number };
   slots: { readonly limit: number; readonly taken: number; readonly waiting: number };
 };
 
-/** `slotLimit`: where nobody has set one. */
+/** `slotLimit`: the limit if none is stored in the control database. */
 export function readLauncherFigures(db: Db, slotLimit: number): Promise<LauncherFigures> {
   return db.one<LauncherFigures>(sql`
     with tenants as (

@@ -15,7 +15,7 @@ const figures = {
   slots: { limit: 64, taken: 3, waiting: 0 },
 };
 
-it('metrics tell of this process, and of schedulers wherever they run, tenant by tenant', async () => {
+it('metrics include this process, and the schedulers of all processes per tenant', async () => {
   const telemetry = makeTelemetry(() => {});
   const rows = [
     { tenantId: '1', tenant: 'default', queued_triggers: 7, tally },
@@ -46,10 +46,10 @@ it('metrics tell of this process, and of schedulers wherever they run, tenant by
     'millrace_trigger_lateness_seconds_count{tenant="default"} 4',
   ])
     expect(lines).toContain(line);
-  // in the form that Prometheus reads
+  // in the text format of Prometheus
   const form = /^[a-z_]+\{[a-z_]+="(?:[^"\\]|\\.)*"(,le="[^"]+")?\} [\d.]+$/;
   expect(lines.filter((line) => line.includes('tenant=') && !form.test(line))).toEqual([]);
-  // a tenant's key sees nothing of another's, nor what this process did for all of them
+  // a tenant's key sees neither metrics of other tenants nor those of this process
   const ofOne = (await metrics('1')).split('\n');
   expect(
     ofOne.filter((line) =>
@@ -61,7 +61,7 @@ it('metrics tell of this process, and of schedulers wherever they run, tenant by
   expect(own.filter((line) => !line.includes('tenant="default"'))).toEqual([]);
 });
 
-it('metrics of this process are told though the control database is out of reach', async () => {
+it('metrics of this process are available while the control database is unreachable', async () => {
   const metrics = makeMetrics(
     makeTelemetry(() => {}),
     { schedulers: () => Promise.reject(new Error('gone')), launcher: () => Promise.reject(new Error('gone')) },

@@ -1,4 +1,4 @@
-/** Prometheus metrics: of this process by telemetry; of schedulers, hosts and launchers by their rows in the control database. */
+/** Prometheus metrics: of this process from telemetry; of schedulers, hosts and launchers from the control database. */
 import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client';
 import type { Telemetry } from '../../kernel/telemetry.ts';
 import { claimed, handedOver, reported } from '../../runs/telemetry.ts';
@@ -46,19 +46,19 @@ export function makeMetrics(
     duration.observe(ms / 1000);
   });
   return async (tenantId) => {
-    // this process and the launcher serve all tenants: a key of one tenant sees nothing of them
+    // this process and the launcher serve all tenants, so a key of one tenant does not see their metrics
     const isRoot = tenantId === null;
     const own = isRoot ? await registry.metrics() : '';
-    // without its control database this process still tells its own
+    // without the control database, the metrics of this process are still available
     const [figures, rows] = await Promise.all([
       isRoot ? launcher().catch(() => undefined) : undefined,
       schedulers().catch(() => undefined),
     ]);
-    const shown = rows?.filter((row) => isRoot || row.tenantId === tenantId);
+    const visible = rows?.filter((row) => isRoot || row.tenantId === tenantId);
     return [
       own,
       figures === undefined ? '' : launcherMetrics(figures),
-      shown === undefined ? '' : schedulerMetrics(shown),
+      visible === undefined ? '' : schedulerMetrics(visible),
     ].join('');
   };
 }

@@ -12,9 +12,9 @@ beforeAll(async () => {
 afterAll(() => control.close());
 
 it.each([
-  ['how many places are taken, by its own word', { taken: 1 }, 1],
-  ['by what it holds, where it does not say', {}, 2],
-])('notes of a worker %s', async (_, said, running) => {
+  ['as it reports them', { taken: 1 }, 1],
+  ['as the number of held runs, if it reports none', {}, 2],
+])('the taken places of a worker are recorded %s', async (_, said, running) => {
   const self = { worker: newId(), incarnation: 1, name: 'box', addr: '', version: '1', places: 8 };
   const holds = [newId(), newId()].map((run) => ({ tenant: newId(), run, lease: 1 }));
   const beat: HeartbeatRequest = { ...self, runtimes: ['none'], queues: ['default'], holds, seen: {}, ...said };
@@ -23,7 +23,7 @@ it.each([
   expect(noted).toEqual({ places: 8, running });
 });
 
-it('a tenant that is just being started is not asked: its scheduler will say; one that starts for long is', async () => {
+it('a tenant that is just starting is not a candidate, and one that has been starting for long is', async () => {
   const started = async (ago: string): Promise<string> => {
     const id = newId();
     await control.db.exec(sql`

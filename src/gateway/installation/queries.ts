@@ -1,11 +1,11 @@
-/** Statements of the control database that the gateway needs: keys, workers, gateways. Sessions: session-queries.ts. */
+/** Statements of the gateway in the control database: keys, workers, gateways. Those about sessions are in session-queries.ts. */
 import type { Role } from '../../contract/roles.ts';
 import type { HeartbeatRequest } from '../../contract/wire.ts';
 import { nilId } from '../../kernel/id.ts';
 import { type Db, type Sql, sql } from '../../kernel/sql.ts';
 import type { SchedulerRow } from './scheduler-metrics.ts';
 
-/** Stands for the worker within `up`, which has no key, where the id of a key is kept. */
+/** The key id of the worker within `up`, which has no key. */
 export const inProcessKey = nilId;
 
 export type KeyRow = { id: string; name: string; role: Role; tenantId: string | null; tenant: string | null };
@@ -29,12 +29,12 @@ export function insertKey(
 }
 
 export interface PageById {
-  /** The id of the last item of the page before. */
+  /** The id of the last item of the previous page. */
   readonly after: string | undefined;
   readonly limit: number;
 }
 
-/** Keys that are in force. Ids are made in the order of time, so the oldest comes first. */
+/** Valid keys, the oldest first, because ids grow with time. */
 export function listKeys(
   db: Db,
   { after, limit }: PageById,
@@ -49,10 +49,10 @@ export function listKeys(
      limit ${limit}`);
 }
 
-/** The installation's own root key is not revoked here: it follows its source, and the next start would revive it. */
+/** The actor of the installation's own root key. It cannot be revoked here: the next start would revive it from its source. */
 export const installationActor = 'installation';
 
-/** The key's sessions and links end with it. */
+/** Revokes a key. Its sessions and links end with it. */
 export async function revokeKey(db: Db, id: string, at: Date): Promise<{ name: string; role: Role } | undefined> {
   const row = await db.maybeOne<{ name: string; role: Role }>(sql`
     update key set revoked_at = ${at}
@@ -70,7 +70,7 @@ export function isInstallationKey(db: Db, id: string): Promise<boolean> {
     .then((row) => row !== undefined);
 }
 
-/** Root keys that the installation had before stop working. How many there were. */
+/** Revokes former root keys of the installation. Returns their number. */
 export function retireInstallationKeys(db: Db, exceptHash: Buffer, at: Date): Promise<number> {
   return db.exec(sql`
     update key set revoked_at = ${at}
@@ -81,7 +81,7 @@ export function reviveKey(db: Db, hash: Buffer): Promise<number> {
   return db.exec(sql`update key set revoked_at = null where hash = ${hash} and revoked_at is not null`);
 }
 
-/** Whether this key may use the id of the row `w` of workers: it has used it before, or no key in force has. */
+/** Whether this key may use the id of the row `w` of workers: it used the id before, or no valid key did. */
 function mayUse(keyId: string): Sql {
   return sql`(
     w.key_id is null or w.key_id = ${keyId}
@@ -89,8 +89,8 @@ function mayUse(keyId: string): Sql {
 }
 
 /**
- * Notes which key a worker's id belongs to; whether it is this one. Of two keys that use a new id at the same time, the
- * first to commit has it.
+ * Records the key that a worker's id belongs to. Returns whether it is this key. If two keys use a new id at the same time, the
+ * first to commit gets it.
  */
 export async function claimWorkerId(db: Db, worker: string, keyId: string, at: Date): Promise<boolean> {
   const claimed = await db.exec(sql`
@@ -103,9 +103,9 @@ export async function claimWorkerId(db: Db, worker: string, keyId: string, at: D
 }
 
 /**
- * An older incarnation of the same worker does not overwrite a newer one, nor does a worker of another key. Answers the
- * tenants that its last heartbeat, or that of its earlier life, was about, and those that have given it runs since;
- * undefined where it was refused.
+ * Records a heartbeat. An older incarnation of the worker does not overwrite a newer one, nor does a worker of another key: then
+ * it returns undefined. Otherwise it returns the tenants of the worker's last heartbeat, or of its earlier incarnation, and those
+ * that have handed it runs since.
  */
 export async function noteWorker(
   db: Db,
@@ -136,7 +136,7 @@ export async function noteWorker(
   return row.isNoted ? row.tenants : undefined;
 }
 
-/** Adds tenants to those that these workers' next heartbeats are about. */
+/** Adds tenants to those that receive the next heartbeats of these workers. */
 export async function noteServings(
   db: Db,
   servings: readonly { readonly worker: string; readonly tenant: string }[],
@@ -154,9 +154,9 @@ export async function noteServings(
 }
 
 /**
- * Which tenants a claim may concern, without asking any of them: those that are switched off, those whose schedulers say
- * that runs are ready (a silent one keeps its last word), and those whose schedulers say nothing, save where it is known
- * that nothing could be claimed.
+ * The tenants that a claim may concern, without a query to any of them: tenants that are switched off; tenants whose schedulers
+ * reported ready runs (the last report of a silent one counts); and tenants with silent schedulers, except those that cannot be
+ * claimed from.
  */
 export async function readCandidates(db: Db): Promise<{ off: string[]; ready: string[]; silent: string[] }> {
   const rows = await db.rows<{ id: string; why: 'off' | 'ready' | 'silent' }>(sql`
@@ -176,7 +176,10 @@ export async function readCandidates(db: Db): Promise<{ off: string[]; ready: st
   return { off: of('off'), ready: of('ready'), silent: of('silent') };
 }
 
-/** Notes a heartbeat of Waterwheel, which knows less. Whether it was noted: it must not disturb a worker of ours or of another key. */
+/**
+ * Records a heartbeat of Waterwheel, which has fewer fields. Returns false if the id belongs to a Millrace worker or another
+ * key.
+ */
 export async function noteForeignWorker(
   db: Db,
   w: { id: string; addr: string; version: string; running: number; places: number },
@@ -214,7 +217,7 @@ export async function removeGateway(db: Db, id: string): Promise<void> {
   await db.exec(sql`delete from gateway where id = ${id}`);
 }
 
-/** Schedulers that were heard of since then, and what they have done. */
+/** Schedulers heard of since then, with their counters. */
 export function schedulerTallies(db: Db, since: Date): Promise<SchedulerRow[]> {
   return db.rows<SchedulerRow>(sql`
     select tenant.id as "tenantId", tenant.name as tenant, scheduler.queued_triggers, scheduler.tally

@@ -1,4 +1,4 @@
-/** What schedulers have done, in the text format of Prometheus. They live in other processes, and tell it by their rows. */
+/** Metrics of schedulers in the text format of Prometheus. They run in other processes, which store the counters in their rows. */
 import { latenessBounds, type SchedulerTally } from '../../contract/tally.ts';
 import { escaped, headOf } from './launcher-metrics.ts';
 

@@ -1,4 +1,4 @@
-/** While the control database cannot be reached, a caller with a key hears no less than one without. */
+/** While the control database is unreachable, a caller with a key gets at least the answer of one without. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Fleet, makeFleet } from '../../../test/harness/fleet.ts';
 import { makeTestGateway } from '../../../test/harness/gateway.ts';
@@ -54,20 +54,20 @@ async function ask(path: string, secret?: string): Promise<unknown> {
   return answer.json();
 }
 
-it.each(['/healthz', '/readyz'])('%s says since when and why, with a key and without', async (path) => {
+it.each(['/healthz', '/readyz'])('GET %s shows since when and why, with a key and without', async (path) => {
   expect(await ask(path)).toMatchObject({ code: 'database_unavailable', detail: summary });
   expect(await ask(path, key)).toMatchObject({ code: 'database_unavailable', detail: summary });
 });
 
 it.each(['/api/tenants', '/api/explain/tenant/shop', '/t/shop/api/status'])(
-  '%s says since when and why to a key that cannot be looked up',
+  'GET %s shows since when and why to a key that cannot be looked up',
   async (path) => {
     expect(await ask(path, key)).toMatchObject({ code: 'database_unavailable', detail: summary });
   },
 );
 
 it.each(['/healthz', '/api/tenants', '/api/explain/tenant/shop'])(
-  '%s adds the words of the server for a root key that is known',
+  'GET %s adds the message of the server for a cached root key',
   async (path) => {
     expect(await ask(path, remembered)).toMatchObject({ code: 'database_unavailable', detail });
   },

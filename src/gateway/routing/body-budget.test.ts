@@ -11,7 +11,7 @@ const bytes = (length: number): Request => sending({ 'content-length': String(le
 const limits = { freeBytes: 0, totalBytes: 100, shareBytes: 60, maxBodyBytes: 60 };
 const refusal = expect.objectContaining({ code: 'overloaded', status: 503 }) as Error;
 
-it('bodies that exceed a tenant’s share are refused until others were answered, and other tenants’ are not', () => {
+it('bodies beyond the share of a tenant are rejected until others are answered, and those of other tenants are accepted', () => {
   const budget = new BodyBudget(limits);
   const first = budget.take(bytes(50), of('a'));
   budget.take(bytes(10), of('a'));
@@ -22,7 +22,7 @@ it('bodies that exceed a tenant’s share are refused until others were answered
   budget.take(bytes(50), of('a'));
 });
 
-it('keys of the whole installation count for themselves', () => {
+it('keys of the whole installation have a share of their own', () => {
   const budget = new BodyBudget(limits);
   budget.take(bytes(60), of(null, 'key:worker'));
   expect(() => budget.take(bytes(1), of(null, 'key:worker'))).toThrow(refusal);

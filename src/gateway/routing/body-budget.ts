@@ -1,10 +1,10 @@
 /**
- * Bounds the bytes of request bodies that this process holds at a time. A single body is bounded by its endpoint; 150 of
- * 4 MiB at once would still be 600 MB, and several times that once they are parsed.
+ * Limits the bytes of request bodies that this process holds at the same time. Each endpoint limits a single body, but 150 of
+ * 4 MiB would still be 600 MB, and several times that once they are parsed.
  *
  * 1. A body counts from the moment its sender is known until its request is answered.
- * 2. The callers of one tenant together have a share, so that one tenant cannot keep the others from sending.
- * 3. A request that does not fit is refused with 503 before its body is read. Clients try again.
+ * 2. All callers of one tenant share a limit, so that one tenant cannot keep the others from sending.
+ * 3. A request that does not fit is rejected with 503 before its body is read. Clients retry.
  */
 import type { Caller } from '../../contract/roles.ts';
 import { MillraceError } from '../../errors.ts';
@@ -12,23 +12,23 @@ import { MillraceError } from '../../errors.ts';
 const bodyBudget = {
   totalBytes: 256 * 1024 * 1024,
   shareBytes: 64 * 1024 * 1024,
-  /** A body up to this is not counted: a worker's heartbeat must come through while its logs fill the share. */
+  /** Smaller bodies are not counted, so that a worker's heartbeat is accepted while its logs fill the share. */
   freeBytes: 64 * 1024,
-  /** The longest body that any endpoint takes. A body whose length is not announced counts as this long. */
+  /** The largest body that any endpoint accepts. A body of unknown length counts as this long. */
   maxBodyBytes: 4 * 1024 * 1024,
 };
 
 export class BodyBudget {
   readonly #limits: typeof bodyBudget;
   #heldBytes = 0;
-  /** By tenant; keys of the whole installation count for themselves. */
+  /** By tenant; keys of the whole installation have an entry each. */
   readonly #shares = new Map<string, number>();
 
   constructor(limits = bodyBudget) {
     this.#limits = limits;
   }
 
-  /** Returns how to give the bytes back; to be called once. */
+  /** Returns a function that releases the bytes; call it once. */
   take(request: Request, caller: Caller): () => void {
     const bytes = this.#sizeOf(request);
     if (bytes <= this.#limits.freeBytes) return () => {};
@@ -52,7 +52,7 @@ export class BodyBudget {
   #sizeOf({ method, headers }: Request): number {
     if (method === 'GET' || method === 'HEAD') return 0;
     const length = headers.get('content-length');
-    // one that announces more is refused unread
+    // a longer one is rejected without being read
     if (length !== null) return Math.min(Number(length), this.#limits.maxBodyBytes);
     return headers.has('transfer-encoding') ? this.#limits.maxBodyBytes : 0;
   }

@@ -20,14 +20,14 @@ it.each([
   ['/api/jobs', undefined],
   ['/api/flowsheets', undefined],
   ['/business', undefined],
-])('The group that serves %s is %s', (path, group) => expect(groupOf(path)).toBe(group));
+])('the group that serves %s is %s', (path, group) => expect(groupOf(path)).toBe(group));
 
 it.each([
   ['POST', '/t/shop/bus/topics/orders', 503, 'no_bus', 'tenant shop'],
   ['GET', '/bus/topics', 503, 'no_bus', 'tenant default'],
   ['GET', '/t/shop/api/flows', 501, 'not_supported', 'tenant shop'],
   ['GET', '/api/executions/1', 501, 'not_supported', 'tenant default'],
-])('%s %s is answered with %i %s where the engine has no such group', async (method, path, status, code, tenant) => {
+])('%s %s is answered with %i %s if the engine lacks the group', async (method, path, status, code, tenant) => {
   const headers = { authorization: `Bearer ${await gateway.key('root', null)}` };
   const answer = await gateway.fetch(method, path, headers, method === 'POST' ? {} : undefined);
   expect(answer.status).toBe(status);
@@ -36,7 +36,7 @@ it.each([
   expect(problem.detail).toContain(tenant);
 });
 
-it('An engine that has the group is asked', () => {
+it('an engine with the group passes the check', () => {
   const bus = {} as BusEngine;
   expect(() => requireGroup({ version: '1.0.0', bus }, 'bus', 'shop')).not.toThrow();
   expect(() => requireGroup({ version: '1.0.0', bus }, 'flows', 'shop')).toThrow('1.0.0, has no flows');

@@ -1,6 +1,7 @@
 /**
- * The gateway: every request passes here. It finds the caller and the tenant, and decides what answers: the gateway itself, the
- * tenant's engine, or the web interface. A tenant's routes are reached only through the loader and the engine's `fetch`.
+ * The gateway: every request passes here. It identifies the caller and the tenant, and dispatches the request to the gateway
+ * itself, the tenant's engine, or the web interface. A tenant's routes are reached only through the loader and the engine's
+ * `fetch`.
  */
 import { defaultTenant } from '../../contract/tenants.ts';
 import type { Caller } from '../../contract/roles.ts';
@@ -35,7 +36,7 @@ export interface GatewayOptions {
   readonly hostNames: ReadonlySet<string>;
 }
 
-/** A request, with what every step asks of it. */
+/** A request with the data that every step needs. */
 interface Asked {
   readonly request: Request;
   /** The client's address, if it is known. */
@@ -45,22 +46,22 @@ interface Asked {
 }
 
 const healthPaths = /^\/(?:healthz|readyz)$/;
-/** Answered though the database is slow: `millrace status`, `why` and the pages that show how things stand. */
+/** Paths that are answered even if the database is slow: `millrace status`, `why` and status pages. */
 const promptPaths =
   /^(?:\/t\/[^/]+)?\/(?:healthz|readyz|api\/(?:me|tenants|explain\/tenant|overview|status|workers|schedulers|launcher|slots|installation)(?:\/[^/]*)?)$/;
 const answerTimes = {
-  /** A read waits for this long at least. A database that is slow, and not frozen, answers meanwhile. */
+  /** The minimum wait of a read. A database that is slow, but not frozen, answers within it. */
   patienceMs: 1_000,
-  /** How often a read looks whether the database is frozen. */
+  /** The interval at which a waiting read checks whether the database is frozen. */
   lookMs: 250,
-  /** Longest wait of a prompt path, and of the look-up of a key. */
+  /** The maximum wait of a prompt path, and of the lookup of a key. */
   longestMs: 10_000,
 };
 const prefix = /^\/t\/([^/]+)(\/.*)?$/;
 
 /**
- * On every answer, unless it has its own: browsers take the content type as it is said, frame nothing, send no referrer, and
- * run or load nothing from what they show. Task output and stash values are answers, too.
+ * Default headers of every answer: browsers must not guess the content type, embed the answer in a frame, send a referrer, or run
+ * or load anything from it. Task output and stash values are answers, too.
  */
 const guards = Object.entries({
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -80,7 +81,7 @@ const handlers: Handlers<typeof gatewayEndpoints, GatewayContext> = {
 
 /** The calls of workers, by their keys in the table of endpoints. */
 const workerHandlers: Readonly<Record<string, Handler<Endpoint, GatewayContext>>> = internalHandlers;
-/** Stands for a request that was never made. */
+/** A placeholder for calls without a request. */
 const withinProcess = new Request('http://in-process');
 
 const route = makeRouter(
@@ -90,7 +91,7 @@ const route = makeRouter(
   (error, { ctx, caller }) => explainLoss(error, ctx, caller),
 );
 
-/** A lost connection to the control database: since when, and why. */
+/** Adds the cause and the start of the outage to a lost connection to the control database. */
 function explainLoss(error: unknown, { life }: GatewayContext, caller?: Caller): unknown {
   const fault = isConnectionLoss(error) ? life.databaseFault() : undefined;
   return fault === undefined ? error : unavailable(fault, caller);
@@ -109,7 +110,7 @@ export class Gateway {
     this.#options = options;
   }
 
-  /** Answers a request from outside, which came from the address `remote`. Never rejects. */
+  /** Answers a request from outside; `remote` is the client's address. Never rejects. */
   async fetch(request: Request, remote: string | null = null): Promise<Response> {
     const startedAt = performance.now();
     const asked: Asked = { request, remote, url: new URL(request.url) };
@@ -126,8 +127,8 @@ export class Gateway {
   }
 
   /**
-   * Answers the worker in this process, whose messages need neither be checked nor be turned into text: it is of this build.
-   * Rejects with what a worker elsewhere would be told.
+   * Answers the worker in this process. Its messages are neither validated nor serialized, because it is of the same build. Rejects
+   * with the error that a remote worker would receive.
    */
   async call(pathname: string, body: unknown, caller: Caller, signal: AbortSignal): Promise<unknown> {
     const handler = workerHandlers[`POST ${pathname}`];
@@ -142,7 +143,7 @@ export class Gateway {
     }
   }
 
-  /** Gives up once the database is known to be frozen: within 2 s. */
+  /** Gives up once the database is known to be frozen, within 2 s. */
   async #promptly(asked: Asked): Promise<Response> {
     const { patienceMs, lookMs } = answerTimes;
     const longestMs = promptPaths.test(asked.url.pathname) ? answerTimes.longestMs : Number.POSITIVE_INFINITY;
@@ -186,7 +187,7 @@ export class Gateway {
     }
   }
 
-  /** Pages need no caller. If the look-up of a key gets no answer, that says nothing about the key. */
+  /** Pages need no caller. A failed lookup of a key does not mean that the key is unknown. */
   async #identify({ request, remote, url }: Asked): Promise<Caller | undefined> {
     const { callers, rejectedCredentials } = this.#options.context;
     const { path } = targetOf(url.pathname);
@@ -200,15 +201,15 @@ export class Gateway {
     } catch (error) {
       if (error instanceof MillraceError && error.code === 'unauthenticated')
         rejectedCredentials.note('header', remote);
-      // health is for anybody
+      // health needs no key
       if (healthPaths.test(path) && isConnectionLoss(error)) return undefined;
       throw error;
     }
   }
 
   /**
-   * Endpoints for anybody take 4 KiB, which need no budget, whether the sender has a key or not: otherwise bodies of unknown
-   * length, which count as long ones, would take the share of a tenant from those who may send documents.
+   * Public endpoints accept 4 KiB and need no budget, whether the sender has a key or not. Otherwise bodies of unknown length, which
+   * count as long ones, would use up a tenant's share, and its documents would be rejected.
    */
   async #answerWithin(asked: Asked, caller: Caller | undefined): Promise<Response> {
     if (caller === undefined || isForAnybody(asked)) return this.#answer(asked, caller);
@@ -233,17 +234,17 @@ export class Gateway {
     return this.#page(request, pathname, target);
   }
 
-  /** Below a tenant's prefix nothing answers a key of another tenant, nor in the name of a tenant that does not exist. */
+  /** Below a tenant's prefix, keys of other tenants are rejected, and so are names of tenants that do not exist. */
   async #admit(name: string, caller: Caller | undefined): Promise<TenantRow> {
     const { loader } = this.#options.context;
-    // a task knows its tenant by the name that it had when the task began
+    // a task uses the name that its tenant had when the task began
     const finding = caller?.kind === 'task' ? loader.findAlways(name) : loader.find(name);
     const row = await finding.catch(unlessGone);
     rejectOtherTenant(caller, { id: row?.id, name });
     return row ?? finding;
   }
 
-  /** Passes the request to the tenant that was admitted, even if another has its name by now. */
+  /** Passes the request to the admitted tenant, even if another tenant has its name by now. */
   async #ofTenant(request: Request, target: AdmittedTarget, caller: Caller | undefined): Promise<Response> {
     const { tenant, path, admitted } = target;
     if (caller === undefined && tenant !== defaultTenant)
@@ -264,7 +265,7 @@ export class Gateway {
     throw new MillraceError('not_found', `there is no page at ${pathname}`);
   }
 
-  /** A folder that cannot be read is tried again by the next request. */
+  /** If the folder cannot be read, the next request tries again. */
   #loadFiles(): Promise<StaticFiles> {
     this.#files ??= loadStaticFiles(this.#options.uiFolder).catch((error: unknown) => {
       this.#files = undefined;
@@ -274,7 +275,7 @@ export class Gateway {
   }
 }
 
-/** The answer without its body, which may have no end and would not be read. */
+/** The answer without its body, which may be endless and would not be read. */
 async function headOf(answer: Response): Promise<Response> {
   await answer.body?.cancel();
   return new Response(null, { status: answer.status, headers: answer.headers });
@@ -290,7 +291,7 @@ function isForAnybody({ request, url }: Asked): boolean {
   return endpointsForAnybody.has(`${request.method} ${targetOf(url.pathname).path}`);
 }
 
-/** An answer that comes too late to be read. A stream has no end, and takes a place of its key. */
+/** Cancels an answer that comes too late. A stream is endless, and counts against the limit of its key. */
 async function discard({ body }: Response): Promise<void> {
   await body?.cancel().catch(() => {});
 }

@@ -1,11 +1,11 @@
 /**
  * A class of requests that decides which of them are upgrades.
  *
- * A server with a listener for upgrades gets every request that has an `Upgrade` header as one, and Node 20 has no option
- * to choose (`shouldUpgradeCallback` came with 24.9). Node decides by the property `upgrade`, once the headers are read.
+ * A server with a listener for upgrades treats every request with an `Upgrade` header as one, and Node 20 has no option to
+ * change that (`shouldUpgradeCallback` came with 24.9). Node reads the property `upgrade` once the headers are parsed.
  *
- * An upgrade also ends the parsing of its connection at once, which nothing else does: after `socket.destroy()` Node parses
- * the rest of the 64 KiB that it has read, up to 2,000 requests. So a connection on which too many wait is cut this way.
+ * An upgrade also stops the parsing of its connection at once, which nothing else does: after `socket.destroy()` Node parses
+ * the rest of the 64 KiB that it has read, up to 2,000 requests. So a connection with too many waiting requests is cut this way.
  */
 import { IncomingMessage } from 'node:http';
 

@@ -1,4 +1,4 @@
-/** What the listener makes of connections and headers, whatever is served behind it. */
+/** The handling of connections and headers by the listener. */
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { type Fleet, makeFleet } from '../../../test/harness/fleet.ts';
 import { makeTestGateway, type TestGateway } from '../../../test/harness/gateway.ts';
@@ -20,7 +20,7 @@ afterAll(async () => {
   await fleet.close();
 });
 
-/** What curl sends with `--http2`, and Java's HttpClient by default. */
+/** The headers that curl sends with `--http2`, and Java's HttpClient by default. */
 const h2c = 'Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n';
 const get = (path: string, headers = ''): string => `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers}\r\n`;
 
@@ -34,7 +34,7 @@ async function answersTo(...requests: string[]): Promise<string[]> {
   return connection.text().split('HTTP/1.1 ').slice(1);
 }
 
-it('an upgrade to a protocol that is not served is ignored: the request is answered, and the next one, too', async () => {
+it('an upgrade to an unsupported protocol is ignored: the request and the next one are answered', async () => {
   const answers = await answersTo(get('/healthz', h2c), get('/healthz'), get('/readyz', h2c));
   expect(answers.map((answer) => answer.slice(0, 6))).toEqual(['200 OK', '200 OK', '200 OK']);
 });
@@ -49,12 +49,12 @@ it('a body that comes with an ignored upgrade is read', async () => {
   expect(answers[1]).toMatch(/^200 /);
 });
 
-it('bodies that a viewer does not finish at the sign-in keep nobody from sending documents', async () => {
+it('unfinished bodies of a viewer at the sign-in do not keep others from sending documents', async () => {
   const viewer = await gateway.key('viewer', 'default');
   const headers = `Authorization: Bearer ${viewer}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n`;
   const connections = Array.from({ length: 20 }, () => openRaw(listener.url()));
   for (const { send } of connections) send(`POST /api/session HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers}\r\n1\r\n{\r\n`);
-  // a 100-continue is sent once the headers were read
+  // the 100-continue is sent after the headers were read
   const expecting = openRaw(listener.url());
   expecting.send(`POST /api/session HTTP/1.1\r\nHost: 127.0.0.1\r\nExpect: 100-continue\r\n${headers}\r\n`);
   await expecting.waitForAnswers(1);
@@ -70,16 +70,16 @@ it('bodies that a viewer does not finish at the sign-in keep nobody from sending
   for (const { socket } of [...connections, expecting]) socket.destroy();
 });
 
-it('a WebSocket handshake for what is no log is answered as the request that it is', async () => {
+it('a WebSocket handshake for a path other than a log is answered as a plain request', async () => {
   const handshake =
     'Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n';
   expect((await answersTo(get('/healthz', handshake)))[0]).toMatch(/^200 /);
   expect((await answersTo(get('/api/nothing', handshake)))[0]).toMatch(/^404 /);
-  // the log of a run that nobody may read without a key
+  // the log of a run needs a key
   expect((await answersTo(get('/api/task_runs/x/logs', handshake)))[0]).toMatch(/^401 /);
 });
 
-it('a client that goes away before its body is complete leaves no error in the log', async () => {
+it('a client that disconnects before its body is complete causes no error in the log', async () => {
   const errors = vi.spyOn(gateway.context.log, 'error');
   const authorization = `Authorization: Bearer ${await gateway.key('root', null)}\r\n`;
   const length = 'Content-Type: application/json\r\nContent-Length: 100\r\n';

@@ -1,9 +1,9 @@
 /**
  * The listening socket: HTTP or HTTPS, with the WebSocket of logs.
  *
- * 1. What a client may hold is bounded: the time to send headers and body, and the requests that wait on a connection.
- * 2. Only a WebSocket handshake for a log is an upgrade. Any other `Upgrade` header (`h2c`, say) is ignored, as HTTP asks.
- * 3. It stops by refusing new requests and ending idle connections; streams that are followed get half a second.
+ * 1. Limits apply to each client: the time to send headers and body, and the number of waiting requests on a connection.
+ * 2. Only a WebSocket handshake for a log is an upgrade. Any other `Upgrade` header (such as `h2c`) is ignored, as HTTP requires.
+ * 3. `stop` rejects new requests and ends idle connections; open streams get half a second.
  */
 import { readFile } from 'node:fs/promises';
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http';
@@ -25,18 +25,18 @@ export interface ListenerOptions {
 }
 
 export interface Listener extends Service {
-  /** Where it listens; only once it has started. */
+  /** The URL that it listens on. Valid once it has started. */
   readonly url: () => string;
 }
 
 const listenerTimes = {
-  /** An idle connection stays open for this long. Longer than the 60 s of common proxies, which reuse connections. */
+  /** How long an idle connection stays open. Longer than the 60 s of common proxies, which reuse connections. */
   keepAliveTimeout: 65_000,
-  /** From the connection, or the last answer, to the end of the headers. */
+  /** The maximum time from the connection, or the last answer, to the end of the headers. */
   headersTimeout: 15_000,
   /** The same to the end of the body. 4 MiB at 70 KB/s take this long. */
   requestTimeout: 60_000,
-  /** How often the two before are checked. */
+  /** The interval at which the two previous limits are checked. */
   connectionsCheckingInterval: 5_000,
 };
 
@@ -63,7 +63,7 @@ export function makeListener(options: ListenerOptions): Listener {
       const closed = new Promise<void>((resolve) => running.close(() => resolve()));
       running.closeIdleConnections();
       logSocket.close();
-      // streams that are followed have no end of their own
+      // followed streams never end by themselves
       const timer = setTimeout(() => running.closeAllConnections(), 500);
       await closed;
       clearTimeout(timer);
@@ -90,7 +90,7 @@ async function createServer({ gateway, tls }: ListenerOptions, logSocket: LogSoc
     if (isFull(socket)) socket.destroy();
     else logSocket.upgrade(request, socket, head);
   });
-  // a client's broken handshake, or a want of file descriptors: not the end of serving
+  // a client's broken handshake, or too few file descriptors, must not end the server
   server.on('error', () => {});
   return server;
 }
@@ -111,7 +111,7 @@ async function listen(server: Server, { host, port }: ListenerOptions): Promise<
   });
 }
 
-/** A wildcard address is reached from here by loopback. */
+/** A wildcard address is replaced by loopback. */
 function hostInUrl(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;

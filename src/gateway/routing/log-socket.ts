@@ -1,4 +1,4 @@
-/** Waterwheel's log WebSocket: `/api/task_runs/{id}/logs`. The followed log of the engine is pumped into text frames, one a line. */
+/** Waterwheel's log WebSocket: `/api/task_runs/{id}/logs`. It sends the followed log of the engine as text frames, one per line. */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
@@ -7,8 +7,8 @@ import type { Gateway } from './gateway.ts';
 import { isOwnOrigin } from './origin.ts';
 
 const path = /^((?:\/t\/[^/]+)?\/api)\/task_runs\/([^/]+)\/logs$/;
-/** Beyond this many unsent bytes the pump waits for the client. */
-const mostBuffered = 1 << 20;
+/** With more unsent bytes the pump waits for the client. */
+const maxBufferedBytes = 1 << 20;
 
 /** Whether a request with an `Upgrade` header is the handshake of a log's WebSocket. */
 export function isLogSocket({ method, url, headers }: IncomingMessage): boolean {
@@ -21,7 +21,7 @@ function matchPath(url: string | undefined): RegExpExecArray | null {
 
 export interface LogSocket {
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-  /** Ends every follower: an HTTP server does not count sockets that were upgraded among its own. */
+  /** Ends all clients, because an HTTP server does not close upgraded sockets. */
   readonly close: () => void;
 }
 
@@ -64,13 +64,13 @@ async function answer(gateway: Gateway, server: WebSocketServer, { request, sock
   });
 }
 
-/** No browser keeps another origin's page from reading a WebSocket, so one that rides on a cookie is checked as a write is. */
+/** Browsers let pages of other origins read a WebSocket, so one that is authenticated by a cookie is checked like a write. */
 function isForeign({ headers }: IncomingMessage): boolean {
   if (headers.origin === undefined || headers.authorization !== undefined) return false;
   return !isOwnOrigin(headers.origin, headers.host ?? null);
 }
 
-/** What says who calls and from where. */
+/** The headers that identify the caller and its origin. */
 function headersOf(request: IncomingMessage): Headers {
   const headers = new Headers();
   for (const name of ['authorization', 'cookie', 'host', 'origin'] as const) {
@@ -84,16 +84,16 @@ function refuse(socket: Duplex, status: number): void {
   socket.end(`HTTP/1.1 ${status} Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 }
 
-/** Ends with the log, or as soon as the client goes: a silent log would otherwise be followed for nobody. */
+/** Ends with the log, or as soon as the client disconnects. Otherwise a silent log would be followed for no client. */
 async function pump(body: ReadableStream<Uint8Array>, client: WebSocket): Promise<void> {
   const reader = body.getReader();
   client.once('close', () => void reader.cancel().catch(() => {}));
   const decoder = new TextDecoder();
-  // a megabyte of newlines is a million frames
+  // a megabyte of newlines makes a million frames
   const rest = loopShare();
   let begun = '';
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
-    // only what is new is searched: a line may be as long as the log
+    // only new text is searched, because a line may be as long as the log
     const text = decoder.decode(read.value, { stream: true });
     let from = 0;
     for (let to = text.indexOf('\n'); to >= 0; to = text.indexOf('\n', from)) {
@@ -108,6 +108,6 @@ async function pump(body: ReadableStream<Uint8Array>, client: WebSocket): Promis
 }
 
 async function send(client: WebSocket, line: string): Promise<void> {
-  if (client.bufferedAmount < mostBuffered) return client.send(line);
+  if (client.bufferedAmount < maxBufferedBytes) return client.send(line);
   await new Promise<void>((resolve) => client.send(line, () => resolve()));
 }

@@ -1,4 +1,4 @@
-/** A stream ends with the key or session that opened it; those of others go on. */
+/** A stream ends with the key or session that opened it; streams of others continue. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { everyone } from '../../contract/channels.ts';
@@ -17,7 +17,7 @@ let fleet: Fleet;
 let gateway: TestGateway;
 let listener: Listener;
 let run: string;
-/** One that nothing happens to. */
+/** A stream that must stay open throughout. */
 let bystander: Stream;
 
 beforeAll(async () => {
@@ -48,7 +48,7 @@ async function opened(path: string, headers: Headers): Promise<Stream> {
   const response = await fetch(`${listener.url()}/t/a${path}`, { headers });
   expect(response.status).toBe(200);
   let over = false;
-  // closed as if there were no more, so that no reader takes it for a fault
+  // closed normally, so that a reader does not take it for an error
   void response.text().then(
     () => (over = true),
     () => {},
@@ -62,7 +62,7 @@ async function openedSocket(headers: Headers): Promise<Stream> {
   return { isOver: () => socket.readyState === WebSocket.CLOSED };
 }
 
-/** One of each kind. */
+/** One stream of each kind. */
 function all(headers: Headers): Promise<Stream[]> {
   const paths = ['/api/events', '/api/changes', `/api/runs/${run}/logs?follow=true`];
   return Promise.all([...paths.map((path) => opened(path, headers)), openedSocket(headers)]);
@@ -71,7 +71,7 @@ function all(headers: Headers): Promise<Stream[]> {
 const over = (streams: readonly Stream[]): Promise<unknown> =>
   until('all are over', () => streams.every((stream) => stream.isOver()) || undefined);
 
-it('all that a key has opened end when it is revoked, with those of its sessions', async () => {
+it('all streams of a key and its sessions end when the key is revoked', async () => {
   const root = bearer(await gateway.key('root', null));
   const body = { name: 'k', role: 'viewer', tenant: 'a' };
   const made = (await (await gateway.fetch('POST', '/api/keys', root, body)).json()) as { id: string; key: string };
@@ -83,7 +83,7 @@ it('all that a key has opened end when it is revoked, with those of its sessions
   await over(streams);
 });
 
-it('all that a session has opened end with it, and not those of its key', async () => {
+it('all streams of a session end with it, and those of its key continue', async () => {
   const key = await gateway.key('operator', 'a');
   const cookie = await gateway.session(key);
   const [streams, ofKey] = [await all({ cookie }), await all(bearer(key))];
@@ -93,18 +93,18 @@ it('all that a session has opened end with it, and not those of its key', async 
   expect(ofKey.some((stream) => stream.isOver())).toBe(false);
 });
 
-it('who signs out without a session is answered, and nobody is told', async () => {
-  let told = 0;
-  const stop = gateway.context.hub.on('revoked', everyone, () => told++);
+it('a sign-out without a session is answered, and no revocation is sent', async () => {
+  let revocations = 0;
+  const stop = gateway.context.hub.on('revoked', everyone, () => revocations++);
   const signOut = (cookie: string) =>
     gateway.fetch('DELETE', '/api/session', { cookie, origin: 'http://127.0.0.1' }).then(({ status }) => status);
-  expect([await signOut(''), await signOut('millrace_test=mrs_made-up'), told]).toEqual([204, 204, 0]);
+  expect([await signOut(''), await signOut('millrace_test=mrs_made-up'), revocations]).toEqual([204, 204, 0]);
   const cookie = await gateway.session(await gateway.key('operator', 'a'));
-  expect([await signOut(cookie), told, await signOut(cookie), told]).toEqual([204, 1, 204, 1]);
+  expect([await signOut(cookie), revocations, await signOut(cookie), revocations]).toEqual([204, 1, 204, 1]);
   stop();
 });
 
-it('a revocation that nobody was told of, and a session that runs out, are found by the sweep', async () => {
+it('the sweep finds a revocation whose wake-up was lost, and an expired session', async () => {
   const [key, other] = [await gateway.key('operator', 'a'), await gateway.key('operator', 'a')];
   const cookie = await gateway.session(other);
   const streams = [...(await all(bearer(key))), ...(await all({ cookie }))];
@@ -116,7 +116,7 @@ it('a revocation that nobody was told of, and a session that runs out, are found
   await service.stop();
 });
 
-it('a key has at most 100 streams, of all kinds together; one that ends makes room, and others have their own', async () => {
+it('a key has at most 100 streams of all kinds; one that ends makes room, and other keys have their own limit', async () => {
   const headers = bearer(await gateway.key('viewer', 'a'));
   const client = new AbortController();
   const open = (path: string): Promise<Response> =>
@@ -135,7 +135,7 @@ it('a key has at most 100 streams, of all kinds together; one that ends makes ro
   client.abort();
 });
 
-it('one that is over, or that its reader has left, is forgotten: the control database is not asked about it', async () => {
+it('a stream that is over or was cancelled is forgotten: the control database is not queried for it', async () => {
   const { db } = fleet.control;
   const asked: Buffer[][] = [];
   const rows: Db['rows'] = (query) => {

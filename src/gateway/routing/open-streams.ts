@@ -1,10 +1,10 @@
 /**
- * Answers that go on: events, changes, followed logs. Each is kept with the key or session it was asked for with, and ends
- * as soon as that no longer opens anything. They are looked at when a revocation is heard of; and, for one that was not heard
- * of and for sessions that run out, every few seconds, by one statement.
+ * Streamed answers: events, changes, followed logs. Each stream belongs to the key or session that opened it, and ends as soon as
+ * that is no longer valid. Validity is checked when a revocation arrives, and every 5 s with one statement, for lost
+ * revocations and expired sessions.
  *
- * A key or session has a bounded number of them: each event costs work for each stream. A gateway that is stopping opens no
- * more.
+ * The number of streams of a key or session is limited, because each event costs work for each stream. A stopping gateway opens
+ * no more.
  */
 import { MillraceError } from '../../errors.ts';
 import type { Log } from '../../kernel/log.ts';
@@ -15,7 +15,7 @@ import type { Time } from '../../kernel/time.ts';
 import { findValidHashes } from '../access/session-queries.ts';
 
 const sweepMs = 5_000;
-/** Of one key or session, in this process. */
+/** The maximum number of streams of one key or session in this process. */
 const maxStreams = 100;
 
 export interface OpenStreamsOptions {
@@ -26,7 +26,7 @@ export interface OpenStreamsOptions {
 
 export class OpenStreams {
   readonly #options: OpenStreamsOptions;
-  /** How to end them, by the hash of the key or cookie, as text. */
+  /** Functions that end the streams, by the base64 hash of the key or cookie. */
   readonly #open = new Map<string, Set<() => void>>();
   #isQuiet = false;
   readonly #onFault: (error: unknown) => void;
@@ -34,12 +34,12 @@ export class OpenStreams {
 
   constructor(options: OpenStreamsOptions) {
     this.#options = options;
-    this.#onFault = warnThrottled(options.log, 'the keys of open streams cannot be read; trying again');
+    this.#onFault = warnThrottled(options.log, 'checking the keys of open streams failed, retrying');
     const sweeping = every(sweepMs, 'open streams', () => this.#look(), this.#onFault);
     this.service = { ...sweeping, quiet: () => (this.#isQuiet = true) };
   }
 
-  /** An answer with the same content, which may end sooner. Refused where the key or session has too many. */
+  /** Returns an answer with the same content, which may end sooner. Throws if the key or session has too many streams. */
   keep(answer: Response, hash: Buffer): Response {
     if (answer.body === null) return answer;
     if (this.#isQuiet) {
@@ -67,7 +67,7 @@ export class OpenStreams {
     return this.#isQuiet;
   }
 
-  /** Keys or sessions may have ended. */
+  /** Checks all streams, because keys or sessions may have ended. */
   check(): void {
     this.#look().catch(this.#onFault);
   }
@@ -82,12 +82,12 @@ export class OpenStreams {
   }
 }
 
-/** By what tells proxies to pass it on as it comes. */
+/** Whether the answer is a stream. It has the header that asks proxies not to buffer it. */
 export function goesOn(answer: Response): boolean {
   return answer.headers.get('x-accel-buffering') === 'no';
 }
 
-/** The same bytes; `end` closes it as if it were over. `onOver` is called once, however it ends. */
+/** Wraps a stream. `end` closes it normally. `onOver` is called once, however it ends. */
 function endable(
   source: ReadableStream<Uint8Array>,
   onOver: () => void,

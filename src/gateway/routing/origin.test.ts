@@ -7,7 +7,7 @@ const session: Caller = { kind: 'session', role: 'operator', tenantId: null, ten
 const key: Caller = { kind: 'key', role: 'operator', tenantId: null, tenant: null, actor: 'x' };
 const task: Caller = { kind: 'task', tenantId: 'a', run: 'r', lease: 1 };
 const request = (method: string, headers: Record<string, string>) => new Request('http://x/', { method, headers });
-const refused = (work: () => void): string | undefined => {
+const codeOf = (work: () => void): string | undefined => {
   try {
     work();
     return undefined;
@@ -16,8 +16,8 @@ const refused = (work: () => void): string | undefined => {
   }
 };
 
-describe('a host name', () => {
-  it('is known when it is an address, loopback or one of ours, with or without a port', () => {
+describe('knownHost and refuseUnknownHost', () => {
+  it('a host is known if it is an address, loopback or a configured name, with or without a port', () => {
     for (const host of [
       '127.0.0.1',
       '127.0.0.1:8080',
@@ -32,7 +32,7 @@ describe('a host name', () => {
       expect(knownHost(host, ours), host).toBe(true);
   });
 
-  it('is not known otherwise, which keeps a page from reaching us under its own name (DNS rebinding)', () => {
+  it('any other host is unknown, so that no page reaches the API under its own name (DNS rebinding)', () => {
     for (const host of [
       null,
       '',
@@ -47,24 +47,24 @@ describe('a host name', () => {
       expect(knownHost(host, ours), String(host)).toBe(false);
   });
 
-  it('need not be known when a key is sent, which no page can make a browser do', () => {
+  it('a request with a key may use any host, because no page can make a browser send a key', () => {
     const unknown = { host: 'evil.example' };
-    expect(refused(() => refuseUnknownHost(request('GET', unknown), ours))).toBe('unknown_host');
+    expect(codeOf(() => refuseUnknownHost(request('GET', unknown), ours))).toBe('unknown_host');
     expect(
-      refused(() => refuseUnknownHost(request('GET', { ...unknown, authorization: 'Bearer x' }), ours)),
+      codeOf(() => refuseUnknownHost(request('GET', { ...unknown, authorization: 'Bearer x' }), ours)),
     ).toBeUndefined();
-    expect(refused(() => refuseUnknownHost(request('GET', { host: 'localhost:1' }), ours))).toBeUndefined();
+    expect(codeOf(() => refuseUnknownHost(request('GET', { host: 'localhost:1' }), ours))).toBeUndefined();
   });
 });
 
-describe('a write', () => {
+describe('refuseForeignOrigin', () => {
   const from = (origin: string | undefined, method = 'POST') =>
     request(method, { host: 'millrace.example:8080', ...(origin === undefined ? {} : { origin }) });
 
-  it('that rides on a session must come from a page of this very origin', () => {
+  it('a write with a session must come from a page of the same origin', () => {
     for (const origin of ['http://millrace.example:8080', 'https://millrace.example:8080'])
       expect(
-        refused(() => refuseForeignOrigin(from(origin), session)),
+        codeOf(() => refuseForeignOrigin(from(origin), session)),
         origin,
       ).toBeUndefined();
     for (const origin of [
@@ -78,27 +78,27 @@ describe('a write', () => {
     ])
       for (const method of ['POST', 'PUT', 'DELETE', 'PATCH'])
         expect(
-          refused(() => refuseForeignOrigin(from(origin, method), session)),
+          codeOf(() => refuseForeignOrigin(from(origin, method), session)),
           `${method} ${origin}`,
         ).toBe('forbidden');
   });
 
-  it('of nobody may come from no page, to sign in from a tool, but not from another’s', () => {
-    expect(refused(() => refuseForeignOrigin(from(undefined), undefined))).toBeUndefined();
-    expect(refused(() => refuseForeignOrigin(from('http://millrace.example:8080'), undefined))).toBeUndefined();
-    expect(refused(() => refuseForeignOrigin(from('http://evil.example'), undefined))).toBe('forbidden');
+  it('a write without credentials may come without an origin, to sign in from a tool, but not from a foreign page', () => {
+    expect(codeOf(() => refuseForeignOrigin(from(undefined), undefined))).toBeUndefined();
+    expect(codeOf(() => refuseForeignOrigin(from('http://millrace.example:8080'), undefined))).toBeUndefined();
+    expect(codeOf(() => refuseForeignOrigin(from('http://evil.example'), undefined))).toBe('forbidden');
   });
 
-  it('with a key, and any read, may come from anywhere', () => {
+  it('a write with a key, and any read, may come from any origin', () => {
     for (const caller of [key, task])
-      expect(refused(() => refuseForeignOrigin(from('http://evil.example'), caller))).toBeUndefined();
+      expect(codeOf(() => refuseForeignOrigin(from('http://evil.example'), caller))).toBeUndefined();
     for (const method of ['GET', 'HEAD', 'OPTIONS'])
-      expect(refused(() => refuseForeignOrigin(from('http://evil.example', method), session))).toBeUndefined();
+      expect(codeOf(() => refuseForeignOrigin(from('http://evil.example', method), session))).toBeUndefined();
   });
 });
 
-describe('an origin', () => {
-  it('is our own by host and port', () => {
+describe('isOwnOrigin', () => {
+  it('an origin is our own if its host and port are equal', () => {
     expect(isOwnOrigin('http://a:1', 'a:1')).toBe(true);
     for (const [origin, host] of [
       ['http://a:1', 'a:2'],

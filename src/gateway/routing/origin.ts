@@ -1,11 +1,11 @@
-/** Guards for browsers: which host names are ours (against DNS rebinding), and whether a write comes from our own pages. */
+/** Guards against malicious pages: host names must be known (against DNS rebinding), and writes must come from our own pages. */
 import { isIP } from 'node:net';
 import type { Caller } from '../../contract/roles.ts';
 import { MillraceError } from '../../errors.ts';
 
 const loopbackNames = new Set(['localhost', 'ip6-localhost']);
 
-/** An address cannot be rebound, so any is fine; a name must be one of ours. */
+/** Addresses are always accepted, because they cannot be rebound. A name must be one of ours. */
 export function knownHost(host: string | null, ours: ReadonlySet<string>): boolean {
   if (host === null) return false;
   const name = host.replace(/:\d+$/, '').replaceAll(/[[\]]/g, '').toLowerCase();
@@ -19,7 +19,7 @@ export function refuseUnknownHost(request: Request, ours: ReadonlySet<string>): 
 
 const safe = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** A write that rides on a cookie, or that would set one, must come from a page of this very origin. */
+/** A write that is authenticated by a cookie, or that would set one, must come from a page of the same origin. */
 export function refuseForeignOrigin(request: Request, caller: Caller | undefined): void {
   if (safe.has(request.method) || (caller !== undefined && caller.kind !== 'session')) return;
   const origin = request.headers.get('origin');
@@ -28,7 +28,7 @@ export function refuseForeignOrigin(request: Request, caller: Caller | undefined
   throw new MillraceError('forbidden', 'this write comes from a page of another origin');
 }
 
-/** A page of another port counts as the same site and is sent our cookie; only its origin tells it from our own. */
+/** A page on another port counts as the same site and sends our cookie; only its origin differs. */
 export function isOwnOrigin(origin: string | null, host: string | null): boolean {
   return origin !== null && URL.canParse(origin) && new URL(origin).host === host;
 }

@@ -20,6 +20,6 @@ it.each([
   ['/', false, false],
   ['/jobs', false, false],
   ['/apis/jobs', false, false],
-])('%s: a path of programs is %s, a path of a tenant is %s', (path, isMachine, isTenant) => {
+])('%s is a machine path: %s, a tenant path: %s', (path, isMachine, isTenant) => {
   expect([isMachinePath(path), isTenantPath(path)]).toEqual([isMachine, isTenant]);
 });

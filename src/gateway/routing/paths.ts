@@ -1,14 +1,14 @@
 /**
- * Which paths belong to whom, derived from the tables of endpoints.
+ * Classifies paths, based on the tables of endpoints.
  *
- * Machine paths are those that programs call: below their first segment every unknown path is a 404. Everything else is a
- * page of the web interface. Tenant paths are passed on to the tenant's engine, which may be of another release, with more
- * endpoints below the same first segments.
+ * Machine paths are called by programs: below their first segment every unknown path is a 404. All other paths are pages of the
+ * web interface. Tenant paths are passed on to the tenant's engine, which may be of another release and have more endpoints
+ * below the same first segments.
  */
 import { tenantEndpoints } from '../../api/endpoints.ts';
 import { gatewayEndpoints } from '../installation/endpoints.ts';
 
-/** The tenant's prefix, and a segment that engines serve which this release's table does not list. */
+/** The segment of the tenant's prefix, and a path of engines that the table of this release does not list. */
 const prefixSegment = 't';
 const furtherTenantPaths = ['/bus/'];
 

@@ -9,11 +9,11 @@ import { maxWaiting, oneAtATime } from './pipelining.ts';
 
 let server: Server;
 let client: RawConnection;
-/** Paths in the order in which they were handled, and the answers that are still to be given. */
+/** Paths in the order in which they were handled, and the responses that are still open. */
 let handled: string[];
 let open: ServerResponse[];
 let answersAtOnce: boolean;
-/** How often a parsed request was asked whether its connection is full: up to three times each. */
+/** How often `isFull` was called for a parsed request: up to three times each. */
 let parsed: number;
 
 beforeEach(async () => {
@@ -59,14 +59,14 @@ it('pipelined requests are handled one after the other, and answered in order', 
   expect(client.isClosed()).toBe(false);
 });
 
-it('requests of a client that has gone are not handled', async () => {
+it('requests of a client that has disconnected are not handled', async () => {
   client.send(requests(20));
   await isHandled('/0');
   const closed = new Promise((resolve) => open[0]?.once('close', resolve));
   client.socket.destroy();
   await closed;
   open[0]?.end();
-  // another connection's request is handled after whatever the lost one would still have caused
+  // the request of another connection is handled after any remaining effects of the lost one
   const other = openRaw(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   other.send('GET /other HTTP/1.1\r\nHost: x\r\n\r\n');
   await isHandled('/other');

@@ -25,8 +25,8 @@ const answerAt = (path: string, sent: Record<string, string> = {}): Response | u
   files(path)?.({ headers: new Headers(sent) });
 const textAt = async (path: string): Promise<string | undefined> => answerAt(path)?.text();
 
-describe('files of the web interface', () => {
-  it('are served with their type; hashed ones for ever, others to be asked about again', async () => {
+describe('static files', () => {
+  it('files are served with their type; hashed ones are cached for ever, others are revalidated', async () => {
     const asset = answerAt('/assets/app-1a2b.js');
     expect(await asset?.text()).toBe('app');
     expect(asset?.headers.get('content-type')).toBe('text/javascript; charset=utf-8');
@@ -36,13 +36,13 @@ describe('files of the web interface', () => {
     expect(icon?.headers.get('cache-control')).toBe('no-cache');
   });
 
-  it('are its index for every path that is a page', async () => {
+  it('every page path is answered with the index', async () => {
     for (const path of ['/', '/jobs', '/jobs/some-id', '/t/acme', '/deep/er/path'])
       expect(await textAt(path), path).toBe('<html>');
     expect(answerAt('/')?.headers.get('cache-control')).toBe('no-cache');
   });
 
-  it('come compressed to clients that accept gzip', async () => {
+  it('files are sent compressed to clients that accept gzip', async () => {
     const shown = async (path: string, accepts?: string) => {
       const answer = answerAt(path, accepts === undefined ? {} : { 'accept-encoding': accepts });
       const { headers } = answer ?? new Response();
@@ -52,31 +52,31 @@ describe('files of the web interface', () => {
     expect(await shown('/assets/big-1.js', 'br, gzip')).toEqual(['small', 'gzip', type, 'accept-encoding']);
     expect(await shown('/assets/big-1.js', 'br')).toEqual(['big', null, type, 'accept-encoding']);
     expect(await shown('/assets/big-1.js')).toEqual(['big', null, type, 'accept-encoding']);
-    // not every file has a smaller one
+    // not every file has a compressed form
     expect((await shown('/assets/app-1a2b.js', 'gzip')).slice(0, 2)).toEqual(['app', null]);
   });
 
-  it('are not sent again to a client that has them', () => {
+  it('a file is not sent again to a client that has it', () => {
     const etag = answerAt('/')?.headers.get('etag') ?? '';
     expect(answerAt('/', { 'if-none-match': etag })?.status).toBe(304);
     expect(answerAt('/', { 'if-none-match': '"another"' })?.status).toBe(200);
   });
 
-  it('are those of one build, also after a new one was written', async () => {
+  it('all files are of one build, even after a new one was written', async () => {
     await writeFile(join(folder, 'index.html'), '<html new>');
     expect(await textAt('/')).toBe('<html>');
   });
 
-  it('have their length with them', () => {
+  it('a file is sent with its length', () => {
     expect(answerAt('/assets/app-1a2b.js')?.headers.get('content-length')).toBe('3');
   });
 
-  it('that are not there are not there', async () => {
+  it('a missing file is not found', async () => {
     for (const path of ['/nothing.js', '/assets/app-9.js', '/assets/folder.d', '/assets/big-1.js.gz'])
       expect(await textAt(path), path).toBeUndefined();
   });
 
-  it('never come from outside the folder, however the path is written', async () => {
+  it('no path leads out of the folder', async () => {
     const paths = [
       '/../secret.js',
       '/..%2fsecret.js',
@@ -95,12 +95,12 @@ describe('files of the web interface', () => {
     for (const path of paths) expect(await textAt(path), path).not.toBe('secret');
   });
 
-  it('are not found for a path with NUL, or that is no percent-encoding', async () => {
+  it('a path with NUL or invalid percent-encoding is not found', async () => {
     for (const path of ['/index.html%00.js', '/%00', '/a%00', '/%', '/%zz.js', '/%e0%a4%a.js'])
       expect(await textAt(path), path).toBeUndefined();
   });
 
-  it('carry the policy that keeps a page from running what tasks print', () => {
+  it('pages have the policy that prevents running the output of tasks', () => {
     expect(answerAt('/')?.headers.get('content-security-policy')).toContain("default-src 'self'");
   });
 });

@@ -1,8 +1,8 @@
 /**
- * The web interface: files of `ui/dist`, and its index for every path that is a page of it.
+ * The web interface: files of `ui/dist`, and its index for every page path.
  *
- * The folder is read once, as a whole. A request looks a path up among the files that were read, so that no path leads out
- * of the folder, and the pages and scripts that a process serves belong together even while a new build is written.
+ * The folder is read once, completely. A request looks its path up among these files, so that no path leads out of the folder,
+ * and pages and scripts belong to the same build even while a new one is written.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';
@@ -20,16 +20,16 @@ const types: Readonly<Record<string, string>> = {
 };
 
 /**
- * Nothing from elsewhere, nothing inline, no framing: a page that shows what tasks print must not run it. Only `style`
- * attributes are let through, which the editor writes and which can run nothing.
+ * No foreign or inline content, no frames: a page that shows the output of tasks must not run it. Only `style` attributes are
+ * allowed, which the editor writes and which cannot run code.
  */
 const policy =
   "default-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
-/** Answers for the files of the folder, by path. A path without an extension is a page, which the index answers. */
+/** Maps a path to the answer with its file. A path without an extension is a page, which the index answers. */
 export type StaticFiles = (path: string) => FixedAnswer | undefined;
 
-/** A folder that does not exist has no files. Files that end in `.gz` are the compressed form of others. */
+/** A missing folder has no files. Files that end in `.gz` are the compressed form of others. */
 export async function loadStaticFiles(folder: string): Promise<StaticFiles> {
   const contents = new Map<string, Uint8Array>();
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
@@ -58,7 +58,7 @@ function decode(path: string): string | undefined {
   }
 }
 
-/** Built assets carry a hash of their content in their name. */
+/** Built assets have a hash of their content in their name. */
 function headersFor(path: string): Record<string, string> {
   const isHashed = path.startsWith('/assets/');
   return {

@@ -1,4 +1,4 @@
-/** A key, session or credential of one tenant opens nothing of another, however its path is written. */
+/** A key, session or credential of one tenant gives no access to another, however its path is written. */
 import { WebSocket } from 'ws';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Fleet, makeFleet } from '../../../test/harness/fleet.ts';
@@ -12,7 +12,7 @@ const mark = 'only-of-b';
 let fleet: Fleet;
 let gateway: TestGateway;
 let run: string;
-/** What a caller of tenant a sends along. */
+/** The headers of callers of tenant a. */
 let callers: Record<string, Record<string, string>>;
 
 beforeAll(async () => {
@@ -47,7 +47,7 @@ async function answerOf(
   method: string,
   path: string,
   headers: Record<string, string>,
-): Promise<[status: number, told: boolean]> {
+): Promise<[status: number, isShown: boolean]> {
   const body = method === 'GET' || method === 'DELETE' ? undefined : {};
   const response = await gateway.fetch(method, path, headers, body);
   if (response.headers.get('content-type') === 'text/event-stream') {
@@ -59,7 +59,7 @@ async function answerOf(
 
 const names = ['operator', 'viewer', 'publisher', 'subscriber', 'basic', 'session', 'task'] as const;
 
-describe.each(names)('to a caller of another tenant (%s)', (name) => {
+describe.each(names)('caller of another tenant (%s)', (name) => {
   it.each(['/t/b', '/t/%62', '/t/a/../b', '/t/a/%2e%2e/b', '/t/x/../%62'])(
     'every endpoint below %s is forbidden',
     async (prefix) => {
@@ -77,18 +77,18 @@ describe.each(names)('to a caller of another tenant (%s)', (name) => {
     }
   });
 
-  it('no other way of writing a path opens anything', async () => {
+  it('no other spelling of a path gives access', async () => {
     const prefixes = ['/t/a/t/b', '/t/b/t/a', '//t/b', '/t//b', '/t/b/', '/T/b', '/t/B', '/t/a%2f..%2fb', '/t/a;/t/b'];
     const more = ['/t/%2562', '/t/b%00', '/t/a\\..\\b', '/t/a/..%2fb', '/t/b%20', '/t/.', '/t/b/..;/b'];
     for (const prefix of [...prefixes, ...more]) {
       for (const path of ['/api/projects', `/api/projects?name=${mark}`, '/api/changes', '/api/events', '/api/jobs/']) {
-        const [status, told] = await answerOf('GET', prefix + path, callers[name] ?? {});
-        expect([prefix + path, status >= 400 && status < 500, told]).toEqual([prefix + path, true, false]);
+        const [status, isShown] = await answerOf('GET', prefix + path, callers[name] ?? {});
+        expect([prefix + path, status >= 400 && status < 500, isShown]).toEqual([prefix + path, true, false]);
       }
     }
   });
 
-  it('no header opens anything', async () => {
+  it('no header gives access', async () => {
     const tricks = {
       'x-tenant': 'b',
       'x-forwarded-prefix': '/t/b',
@@ -102,13 +102,13 @@ describe.each(names)('to a caller of another tenant (%s)', (name) => {
   });
 });
 
-it('its own tenant is open to a key, and to a session', async () => {
+it('a key and a session have access to their own tenant', async () => {
   for (const name of ['operator', 'viewer', 'basic', 'session'] as const)
     expect(await answerOf('GET', '/t/a/api/projects', callers[name] ?? {})).toEqual([200, false]);
   expect(await answerOf('GET', '/t/%61/api/projects', callers['viewer'] ?? {})).toEqual([200, false]);
 });
 
-it('nobody reads anything of a tenant without a key', async () => {
+it('a caller without a key reads nothing of a tenant', async () => {
   for (const key of Object.keys(tenantEndpoints)) {
     const [method, path] = pathOf(key);
     expect([key, ...(await answerOf(method, `/t/b${path}`, {}))]).toEqual([key, 401, false]);
@@ -130,7 +130,7 @@ it('the WebSocket of a log is forbidden to callers of another tenant', async () 
   }
 });
 
-/** The status with which it is refused; 101 where it is opened. */
+/** The status of the rejection; 101: the WebSocket was opened. */
 function handshake(url: string, headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(url, { headers });

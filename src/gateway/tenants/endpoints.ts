@@ -1,4 +1,4 @@
-/** The installation's tenants, slots, engines and launchers: what root sees and changes. */
+/** Endpoints of the installation's tenants, slots, engines and launchers, for root. */
 import { z } from 'zod';
 import { reasonCodes } from '../../control/reasons.ts';
 import { limit } from '../../api/shapes.ts';
@@ -7,7 +7,7 @@ import { standings } from './standing.ts';
 
 const id = z.guid({ error: 'not a UUID' });
 const time = z.iso.datetime({ offset: true });
-/** Part of addresses and, unless another is given, the database's name. */
+/** Part of URLs and, unless another one is given, the name of the database. */
 const name = z
   .string()
   .min(1, { error: 'a tenant needs a name', abort: true })
@@ -20,8 +20,8 @@ const database = z.string().min(1, 'a database needs a name').max(63, 'a name ha
 const tenantPath = z.object({ name: z.string().min(1).max(200, 'no tenant has a name of more than 200 characters') });
 
 /**
- * `silent`: the launcher has left it as STARTED, and its host is not heard of any more. `database`: the control database does
- * not answer or takes no writes, so that nobody can say otherwise.
+ * `silent`: the launcher has left the tenant as STARTED, but its host is silent. `database`: the control database does not answer
+ * or rejects writes, so the state is unknown.
  */
 const shownCode = z.enum([...reasonCodes, 'silent', 'database']);
 const processView = z.object({ id, machine: z.string(), pid: z.int() });
@@ -31,21 +31,21 @@ export const tenantView = z.object({
   name: z.string(),
   database: z.string(),
   desired: z.enum(['on', 'off']),
-  /** How it stands, and the same in words: "runs", "runs, but …", "will run: why", "off: by whom or why". */
+  /** The standing, and the same in words: "runs", "runs, but …", "will run: why", "off: by whom or why". */
   standing: z.enum(standings),
   summary: z.string(),
   state: z.enum(['ENABLED', 'ALLOCATED', 'STARTED', 'DISABLED']),
-  /** Why it is not STARTED; or that it is only said to be, and is not heard of; and that no launcher is active. */
+  /** Why it is not STARTED; or that it is recorded as STARTED but its host is silent; and that no launcher is active. */
   reason: z.string().nullable(),
   reason_code: shownCode.nullable(),
-  /** Recorded in its database; null: not installed. */
+  /** The version that is recorded in its database; null: not installed. */
   version: z.string().nullable(),
-  /** Where its scheduler runs, or ran when it was last heard of. */
+  /** The host that runs its scheduler, or ran it when it was last heard of. */
   host: processView.nullable(),
   own_host: z.boolean(),
-  /** Parts of a scheduler that runs which fail all the same. */
+  /** Failing parts of a running scheduler. */
   trouble: z.string().nullable(),
-  /** Failures in a row, and when it is tried again. */
+  /** Failures in a row, and the time of the next attempt. */
   failures: z.int(),
   retry_at: time.nullable(),
   changed_at: time,
@@ -59,7 +59,7 @@ export const messageView = z.object({
   cause: z.string(),
   transaction: z.string().nullable(),
   sent_at: time,
-  /** A launcher that hears of it later acts on what is desired alone. */
+  /** A launcher that receives the message later only follows the desired state. */
   deadline: time,
   outcome: z.string().nullable(),
   detail: z.string().nullable(),
@@ -67,24 +67,24 @@ export const messageView = z.object({
   settled_at: time.nullable(),
 });
 
-/** Nothing is to be said with it; what is said all the same is refused, not overlooked. */
+/** The body must be empty: unknown fields are rejected, not ignored. */
 const nothing = z.strictObject({}).optional();
 const ordered = z.object({ tenant: tenantView, message: messageView });
-/** Answered at once: the launcher does it. */
+/** Answered at once; the launcher acts later. */
 const accepted = z.object({
   tenant: tenantView,
   message: messageView,
-  /** The path that says what came of it. */
+  /** The path of the message, with its outcome. */
   follow: z.string(),
 });
 const root = { tag: 'tenants', allow: ['root'] } as const;
 const list = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), next: z.string().nullable() });
-/** A page holds a thousand items unless fewer are asked for; fewer, too, where they are large (`http/page.ts`). */
+/** A page has a thousand items unless fewer are requested, and fewer if they are large (`http/page.ts`). */
 const pageQuery = z.object({ limit: limit(1_000), cursor: z.string().max(200).optional() });
 /** The last slot of a page: whether it waits, since when (in microseconds), and its id. */
 export const slotCursor = /^(?<waits>[01])\.(?<since>\d{1,18})\.(?<id>[0-9a-f-]{36})$/;
 const version = z.string().min(1).max(100);
-/** Names of an engine's tenants in the list of engines. */
+/** The maximum number of named tenants per engine in the list of engines. */
 export const maxNamedTenants = 100;
 
 export const tenantEndpointsOfGateway = endpoints({
@@ -96,7 +96,7 @@ export const tenantEndpointsOfGateway = endpoints({
   },
   'POST /api/tenants': {
     ...root,
-    summary: 'Make a tenant: its database, with Millrace installed; its scheduler is started',
+    summary: 'Create a tenant: creates its database, installs Millrace in it, and starts its scheduler',
     body: z.strictObject({
       name,
       database,
@@ -106,12 +106,12 @@ export const tenantEndpointsOfGateway = endpoints({
     }),
     status: 201,
     answer: ordered,
-    others: { 409: 'there is such a tenant or database already' },
+    others: { 409: 'a tenant or database with this name exists already' },
   },
   'GET /api/tenants/{name}': { ...root, summary: 'One tenant', params: tenantPath, answer: tenantView },
   'PATCH /api/tenants/{name}': {
     ...root,
-    summary: 'Whether it has a host of its own',
+    summary: 'Set whether it has a host of its own',
     params: tenantPath,
     body: z.strictObject({ own_host: z.boolean() }),
     answer: tenantView,
@@ -125,7 +125,7 @@ export const tenantEndpointsOfGateway = endpoints({
   },
   'POST /api/tenants/{name}/start': {
     ...root,
-    summary: 'Run its scheduler; does nothing where it runs. Answers at once; `follow` says what came of it',
+    summary: 'Start its scheduler, unless it runs. Answers at once; `follow` shows the outcome',
     params: tenantPath,
     body: nothing,
     status: 202,
@@ -134,7 +134,7 @@ export const tenantEndpointsOfGateway = endpoints({
   'POST /api/tenants/{name}/stop': {
     ...root,
     summary:
-      'Stop its scheduler until it is started again; its API goes on answering. Answers at once; `follow` says what came of it',
+      'Stop its scheduler until it is started again; its API stays available. Answers at once; `follow` shows the outcome',
     params: tenantPath,
     body: nothing,
     status: 202,
@@ -142,7 +142,7 @@ export const tenantEndpointsOfGateway = endpoints({
   },
   'POST /api/tenants/{name}/restart': {
     ...root,
-    summary: 'Stop its scheduler if it runs, and run it anew. Answers at once; `follow` says what came of it',
+    summary: 'Stop its scheduler if it runs, and start it again. Answers at once; `follow` shows the outcome',
     params: tenantPath,
     body: nothing,
     status: 202,
@@ -150,8 +150,8 @@ export const tenantEndpointsOfGateway = endpoints({
   },
   'POST /api/tenants/{name}/adopt': {
     ...root,
-    summary: 'Make a tenant of a database that exists; Millrace is installed in it unless it is there',
-    /** Checked with what is listed under it: the answer to a name that cannot be given proposes one. */
+    summary: 'Make an existing database a tenant; Millrace is installed in it unless it is there',
+    /** The handler checks the name, so that the answer to an invalid name can propose a valid one. */
     params: tenantPath,
     body: z.strictObject({
       database,
@@ -163,40 +163,41 @@ export const tenantEndpointsOfGateway = endpoints({
   },
   'POST /api/tenants/{name}/release': {
     ...root,
-    summary: 'Remove Millrace from its database, which stays; all its jobs and runs are gone',
+    summary: 'Remove Millrace, with all jobs and runs, from its database; the database stays',
     params: tenantPath,
     status: 204,
     answer: 'none',
   },
   'POST /api/tenants/{name}/upgrade': {
     ...root,
-    summary: "Bring a tenant to another engine's version, in one transaction; with dry_run, say what that would do",
+    summary:
+      'Upgrade a tenant to the version of another engine, in one transaction; with dry_run, only show what that would do',
     params: tenantPath,
-    /** `to` by default: the newest stable engine that can be used; of a tenant at a pre-release, the newest of all. */
+    /** Default of `to`: the newest usable stable engine; for a tenant at a pre-release, the newest of all. */
     body: z.strictObject({ to: z.string().max(100).optional(), dry_run: z.boolean().optional() }),
     answer: z.object({
       from: z.string(),
       to: z.string(),
-      /** Applied, or to be applied. */
+      /** Migrations that were, or would be, applied. */
       migrations: z.array(z.string()),
-      /** Of a dry run: how many connections of engines would have to leave; else null. */
+      /** For a dry run: the number of engine connections that would have to close; otherwise null. */
       sessions: z.int().nullable(),
       dry_run: z.boolean(),
       tenant: tenantView,
-      /** Null for a dry run, and where the tenant is at that version already. */
+      /** Null for a dry run, and if the tenant is at that version already. */
       message: messageView.nullable(),
     }),
   },
   'POST /api/tenants/{name}/rename': {
     ...root,
-    summary: 'Call it otherwise; a database of the same name is renamed with it',
+    summary: 'Rename it; a database of the same name is renamed with it',
     params: tenantPath,
     body: z.strictObject({ name }),
     answer: tenantView,
   },
   'GET /api/tenants/{name}/messages': {
     ...root,
-    summary: 'What the launcher was asked to do with it, and what came of it, newest first, a page at a time',
+    summary: 'Messages to the launcher about it, with their outcomes, newest first, a page at a time',
     params: tenantPath,
     query: z.object({
       limit: limit(50),
@@ -207,7 +208,7 @@ export const tenantEndpointsOfGateway = endpoints({
   'GET /api/tenants/{name}/messages/{id}': {
     ...root,
     summary:
-      'What came of one message to the launcher; with `wait`, as soon as that is known, or after so many seconds',
+      'The outcome of one message to the launcher; with `wait`, answers as soon as it is known, or after that many seconds',
     params: tenantPath.extend({ id: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER) }),
     query: z.object({ wait: z.coerce.number().int().min(0).max(30).default(0) }),
     answer: ordered,
@@ -224,14 +225,15 @@ export const tenantEndpointsOfGateway = endpoints({
       state: z.enum(['ENABLED', 'ALLOCATED', 'STARTED', 'DISABLED']),
       reason_code: shownCode.nullable(),
       sentence: z.string(),
-      /** What to do about it; null where there is nothing to do. */
+      /** The advice; null: there is nothing to do. */
       advice: z.string().nullable(),
       facts: z.record(z.string(), z.unknown()),
     }),
   },
   'GET /api/slots': {
     ...root,
-    summary: 'Who holds the slots, and who waits for one, a page at a time; `taken` and `waiting` count all of them',
+    summary:
+      'Slots with their holders, then those that wait for one, a page at a time; `taken` and `waiting` count all',
     query: pageQuery.extend({ cursor: z.string().regex(slotCursor, 'take `next` of a page as it is').optional() }),
     answer: z.object({
       limit: z.int(),
@@ -244,7 +246,7 @@ export const tenantEndpointsOfGateway = endpoints({
           holder: processView.nullable(),
           reason: z.string(),
           since: time,
-          /** In the line; null: it has the slot. */
+          /** The position in the queue; null: it has the slot. */
           position: z.int().nullable(),
         }),
       ),
@@ -259,14 +261,14 @@ export const tenantEndpointsOfGateway = endpoints({
   },
   'GET /api/engines': {
     ...root,
-    summary: 'The engines that are installed here, and who uses them',
+    summary: 'The installed engines, and the tenants that use them',
     answer: list(
       z.object({
         version: z.string(),
         contract: z.int().nullable(),
         /** Why it cannot be used; null: it can. */
         fault: z.string().nullable(),
-        /** It came with this release. */
+        /** It is part of this release. */
         running: z.boolean(),
         /** The first hundred by name. `GET /api/tenants` has the version of each. */
         tenants: z.array(z.string()),
@@ -277,12 +279,12 @@ export const tenantEndpointsOfGateway = endpoints({
   'GET /api/engines/{version}/users': {
     ...root,
     summary:
-      'Which tenants are at this version, by what is recorded in their databases now. Looks at `limit` tenants by name, and `next` goes on',
+      'The tenants at this version, as recorded in their databases now. Checks `limit` tenants by name; `next` continues',
     params: z.object({ version }),
     query: pageQuery,
     answer: z.object({
       tenants: z.array(z.string()),
-      /** Those whose databases could not be looked at. */
+      /** Tenants whose databases could not be read. */
       unknown: z.array(z.string()),
       next: z.string().nullable(),
     }),
@@ -291,13 +293,13 @@ export const tenantEndpointsOfGateway = endpoints({
     ...root,
     summary: 'One SQL script that installs this version, or upgrades to it, in a transaction',
     params: z.object({ version }),
-    /** Where the tenant is; without it, Millrace is not installed. */
+    /** The present version of the tenant; without it, Millrace is not installed. */
     query: z.object({ from: version.optional() }),
     answer: 'text',
   },
   'GET /api/launcher': {
     ...root,
-    summary: 'The active launcher, a hundred of those that stand by, and the hosts, a page at a time',
+    summary: 'The active launcher, up to a hundred standby launchers, and the hosts, a page at a time',
     query: pageQuery.extend({ cursor: id.optional() }),
     answer: z.object({
       active: z.object({ ...processView.shape, epoch: z.int(), started_at: time }).nullable(),

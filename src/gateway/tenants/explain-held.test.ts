@@ -1,4 +1,4 @@
-/** Explanations of an upgrade that waits, a database that was dropped by half, and a clock that was set. */
+/** Explanations of a waiting upgrade, an interrupted drop of a database, and a clock step. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { callEndpoint, type Entry, insertHost, insertLaunch } from '../../../test/harness/tenant-calls.ts';
 import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../../test/harness/tenant-life.ts';
@@ -21,7 +21,7 @@ async function make(): Promise<{ readonly name: string; readonly launched: (entr
 }
 const explained = async (name: string) => (await callEndpoint(life, `GET /api/explain/tenant/${name}`)).json;
 
-it('names whoever keeps an upgrade from the tables that it changes, and how to end that', async () => {
+it('the explanation names the session that blocks an upgrade, and how to end it', async () => {
   const { name, launched } = await make();
   await inDatabase(life, name, async (db, client) => {
     await client.query("set application_name to 'a report'; begin; select count(*) from millrace.job");
@@ -45,7 +45,7 @@ it('names whoever keeps an upgrade from the tables that it changes, and how to e
   });
 });
 
-it('proposes another drop, and nothing else, where one was cut short in the database itself', async () => {
+it('the only advice after an interrupted drop of the database is another drop', async () => {
   const { name, launched } = await make();
   await launched({ reason: reasons.refusesConnections });
   expect(await explained(name)).toMatchObject({
@@ -59,7 +59,7 @@ it('proposes another drop, and nothing else, where one was cut short in the data
   });
 });
 
-it('A step of the clock of the server is named beside a tenant that runs', async () => {
+it('a step of the clock of the server is named beside a tenant that runs', async () => {
   const { name, launched } = await make();
   await launched({ state: 'STARTED', hostId: await insertHost(life) });
   const clockFault = () => "the database server's clock was set back by 60 s";

@@ -20,7 +20,7 @@ import {
 } from '../../control/reasons.ts';
 import { tenantEndpointsOfGateway } from './endpoints.ts';
 
-/** Its migration waits for a lock that a test holds. */
+/** An engine whose migration waits for a lock of the test. */
 const held = engineOf('1.5.0', ['select pg_advisory_xact_lock(4711)']);
 const newer = engineOf('2.0.0', ['create table more ()']);
 
@@ -45,7 +45,7 @@ const host = (): Promise<string> => insertHost(life);
 
 const broken: PartFact = { doing: 'firing triggers', since: 'noon', message: 'no such function', hang: null };
 
-describe('why a tenant does not run', () => {
+describe('explanation of a tenant that does not run', () => {
   const at = new Date('2030-01-01T00:00:00Z');
   const cases: Readonly<Record<ReasonCode, readonly [Entry, RegExp]>> = {
     stopped_by_user: [{ reason: reasons.stoppedByUser }, /was stopped/],
@@ -77,7 +77,7 @@ describe('why a tenant does not run', () => {
     gone: [{ reason: reasons.gone }, /does not exist/],
   };
 
-  it('a drop that was cut short is told of, with how to complete it and how to take it back', async () => {
+  it('the explanation of an interrupted drop says how to complete it and how to revert it', async () => {
     await launched({ reason: reasons.stoppedByUser });
     await life.control.exec(sql`update tenant set desired = 'off', leaving = 'on' where name = ${name}`);
     const { json } = await ask(`GET /api/explain/tenant/${name}`);
@@ -91,7 +91,7 @@ describe('why a tenant does not run', () => {
     ]);
   });
 
-  it('who stopped it is told though it was restarted, renamed or upgraded since', async () => {
+  it('the explanation names the caller who stopped it, even after a restart, rename or upgrade', async () => {
     await launched({ reason: reasons.stoppedByUser });
     await ask(`POST /api/tenants/${name}/stop`);
     await ask(`POST /api/tenants/${name}/restart`);
@@ -101,26 +101,30 @@ describe('why a tenant does not run', () => {
     await life.control.exec(sql`update tenant set desired = 'on' where name = ${name}`);
   });
 
-  it('says once what to do where an engine is not here', async () => {
+  it('the explanation of a missing engine gives the advice once', async () => {
     const missing = { version: '0.0.9', available: ['0.1.0'] };
     await launched({ reason: noEngine({ detail: '', missing }), version: '0.0.9' });
     const { json } = await ask(`GET /api/explain/tenant/${name}`);
-    const told = tenantEndpointsOfGateway['GET /api/explain/tenant/{name}'].answer.parse(json);
-    expect(told.sentence).toMatch(/engine 0.0.9 is not here, only 0.1.0\.$/);
-    expect(told.advice).toMatch(/^`millrace engine add` brings 0.0.9; /);
+    const explained = tenantEndpointsOfGateway['GET /api/explain/tenant/{name}'].answer.parse(json);
+    expect(explained.sentence).toMatch(/engine 0.0.9 is not here, only 0.1.0\.$/);
+    expect(explained.advice).toMatch(/^`millrace engine add` brings 0.0.9; /);
   });
 
-  it.each(reasonCodes)('%s is one sentence, with what to do', async (code) => {
+  it.each(reasonCodes)('the reason %s has one sentence and an advice', async (code) => {
     const [entry, words] = cases[code];
     await launched(entry);
     const { json } = await ask(`GET /api/explain/tenant/${name}`);
-    const told = tenantEndpointsOfGateway['GET /api/explain/tenant/{name}'].answer.parse(json);
-    expect(told).toMatchObject({ tenant: name, reason_code: code, sentence: expect.stringMatching(words) as unknown });
-    expect(told.sentence).toMatch(/^[^\n]+\.$/);
-    expect(told.advice === null).toBe(['starting', 'stopping', 'waiting_on_transaction'].includes(code));
+    const explained = tenantEndpointsOfGateway['GET /api/explain/tenant/{name}'].answer.parse(json);
+    expect(explained).toMatchObject({
+      tenant: name,
+      reason_code: code,
+      sentence: expect.stringMatching(words) as unknown,
+    });
+    expect(explained.sentence).toMatch(/^[^\n]+\.$/);
+    expect(explained.advice === null).toBe(['starting', 'stopping', 'waiting_on_transaction'].includes(code));
   });
 
-  it('names who holds the slots and its place in the line, to root', async () => {
+  it('root sees the holders of the slots and the position of the tenant', async () => {
     const hostId = await host();
     await launched({ state: 'ENABLED', reason: reasons.noSlot(1) });
     const another = async (): Promise<string> => {
@@ -158,7 +162,7 @@ describe('why a tenant does not run', () => {
     });
   });
 
-  it('proposes an upgrade only to an engine that is here, can be used and is newer', async () => {
+  it('an upgrade is advised only to an installed, usable and newer engine', async () => {
     await launched({ reason: noEngine({ detail: 'engine 0.0.9 is not here' }), version: '0.0.9' });
     const advice = async (): Promise<unknown> => (await ask(`GET /api/explain/tenant/${name}`)).json['advice'];
     expect(await advice()).toBe(
@@ -174,7 +178,7 @@ describe('why a tenant does not run', () => {
   it.each([
     ['schema_unfit', /^apply and record what is missing/],
     ['being_restored', /^wait for the end of the restore/],
-  ] as const)('proposes no engine where one is here, and the schema is not its own: %s', async (cause, advice) => {
+  ] as const)('no engine is advised if the installed one does not match the schema: %s', async (cause, advice) => {
     const detail = 'its schema does not match engine 2.0.0: 0011_more.sql is missing';
     const data = { engine: '2.0.0', text: '0011_more.sql is missing' };
     await launched({ reason: { code: 'no_engine', cause, data }, version: '2.0.0' });
@@ -185,7 +189,7 @@ describe('why a tenant does not run', () => {
     });
   });
 
-  it('tells what a start waits for', async () => {
+  it('the explanation says what a start waits for', async () => {
     const other = 'another scheduler of this tenant is still running (psql, backend 7)';
     const data = { name: 'psql', pid: 7 };
     await launched({ state: 'ALLOCATED', reason: { code: 'starting', cause: 'other_scheduler', data } });
@@ -199,13 +203,13 @@ describe('why a tenant does not run', () => {
       { code: 'crashed', cause: 'proving', data: { seconds: 5 } },
       'it has started, and is watched for 5 s before it is called running',
     ],
-  ])('says of a tenant that is tried again what it failed with or waits for: %j', async (reason, cause) => {
+  ])('the explanation of a retry says what failed or what it waits for: %j', async (reason, cause) => {
     await launched({ state: 'ALLOCATED', reason, failures: 2 });
     const { json } = await ask(`GET /api/explain/tenant/${name}`);
     expect(json['sentence']).toBe(`The scheduler of ${name} is being tried again after 2 failures in a row: ${cause}.`);
   });
 
-  it('does not blame the server for a table of the version that is not ours', async () => {
+  it('the explanation does not blame the server for a changed installation table', async () => {
     const text = 'column "version" does not exist';
     const detail = `its table millrace.installation is not as Millrace makes it: ${text}`;
     const reason = { code: 'unreachable', cause: 'installation_table', data: { text } } as const;
@@ -227,13 +231,13 @@ describe('why a tenant does not run', () => {
       { code: 'crashed', cause: 'missing_right', data: { text: 'anna may not write millrace.live' } },
       /grant select, insert, .* on all tab/,
     ],
-  ])('names the statement that lets the scheduler write again: %j', async (reason, advice) => {
+  ])('the advice is the statement that lets the scheduler write again: %j', async (reason, advice) => {
     await launched({ reason, failures: 1 });
     const { json } = await ask(`GET /api/explain/tenant/${name}`);
     expect(json['advice']).toMatch(advice);
   });
 
-  it('leaves the advice to the sentence where that names who holds a lock', async () => {
+  it('no advice is given if the sentence names the holder of a lock', async () => {
     const holder = { pid: 7, gid: null, application: 'psql', user: null, since: null };
     const stuck: PartFact = { ...broken, message: null, hang: { kind: 'lock', holders: [holder] } };
     const held =
@@ -245,7 +249,7 @@ describe('why a tenant does not run', () => {
     expect(json).toMatchObject({ sentence: `The scheduler of ${name} does not do its work: ${held}.`, advice: null });
   });
 
-  it('does not propose to drop the default tenant, which always is', async () => {
+  it('dropping the default tenant is never advised', async () => {
     await life.control.exec(sql`update tenant set name = 'default' where id = ${id}`);
     await launched({ reason: reasons.gone });
     const { json } = await ask('GET /api/explain/tenant/default');
@@ -253,7 +257,7 @@ describe('why a tenant does not run', () => {
     expect(json['advice']).toBe(`restore it as ${name}, or restart Millrace, which makes an empty one`);
   });
 
-  it('proposes commands that can be copied, whatever the database is called', async () => {
+  it('advised commands can be copied, whatever the name of the database', async () => {
     name = `My DB/${life.name()}`;
     await life.control.exec(sql`update tenant set name = ${name}, database = ${name} where id = ${id}`);
     await launched({ reason: reasons.notInstalled });
@@ -262,7 +266,7 @@ describe('why a tenant does not run', () => {
     expect(json['advice']).toBe(`\`millrace tenant adopt ${proposed} --database '${name}'\` installs it`);
   });
 
-  it('names the backend that migrates, and how to end it', async () => {
+  it('the explanation names the migrating backend, and how to end it', async () => {
     const mine = life.name();
     const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
     id = made.tenant?.id ?? '';
@@ -279,7 +283,7 @@ describe('why a tenant does not run', () => {
     });
   });
 
-  it('says who upgrades it since when, and to wait; only then how that could be ended', async () => {
+  it('the explanation of an upgrade names its sender and start, advises to wait, and then says how to end it', async () => {
     const mine = life.name();
     const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
     id = made.tenant?.id ?? '';
@@ -306,14 +310,14 @@ describe('why a tenant does not run', () => {
     });
   });
 
-  it('names a prepared transaction, and how to end it', async () => {
+  it('the explanation names a prepared transaction, and how to end it', async () => {
     const mine = life.name();
     const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
     id = made.tenant?.id ?? '';
     await launched({ state: 'ALLOCATED', reason: reasons.migration });
     const xid = await inDatabase(life, mine, async (db, client) => {
       await client.query('begin; select millrace.begin_migration(); create table more ()');
-      // one that has savepoints has several numbers
+      // a transaction with savepoints has several numbers
       await client.query('savepoint s; create table and_more ()');
       const { own } = await db.one<{ own: string }>(sql`select pg_current_xact_id()::xid::text as own`);
       await client.query(`prepare transaction '${mine}''s'`);
@@ -328,7 +332,7 @@ describe('why a tenant does not run', () => {
     });
   });
 
-  it('names one that has only locked tables, if it is the one that the launcher means', async () => {
+  it('the explanation names a transaction that has only locked tables, if the launcher waits for it', async () => {
     const mine = life.name();
     const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
     id = made.tenant?.id ?? '';
@@ -368,7 +372,7 @@ describe('why a tenant does not run', () => {
     });
   });
 
-  it('names a transaction that has no number yet by what the server calls it', async () => {
+  it('the explanation names a transaction without a number by its virtual id', async () => {
     const mine = life.name();
     const made = (await ask('POST /api/tenants', { name: mine })).json as { tenant?: { id: string } };
     id = made.tenant?.id ?? '';
@@ -387,7 +391,7 @@ describe('why a tenant does not run', () => {
     });
   });
 
-  it('is told to keys of the tenant and to root, and to nobody else', async () => {
+  it('only keys of the tenant and root get the explanation', async () => {
     const status = async (caller: Caller) => (await ask(`GET /api/explain/tenant/${name}`, undefined, caller)).status;
     expect(await status(viewerOf(id))).toBe(200);
     expect(await status(viewerOf(newId()))).toBe(403);

@@ -1,6 +1,6 @@
 /**
- * Why a tenant's scheduler runs or does not: one sentence per reason, advice, and the facts behind it. Advice is chosen by the
- * cause of the reason, never by a sentence.
+ * Explains why a tenant's scheduler runs or does not: one sentence per reason, advice, and the facts behind it. The advice is
+ * chosen by the cause of the reason, never by its text.
  */
 import { defaultTenant } from '../../contract/tenants.ts';
 import { shellWord } from '../../kernel/text/shell-word.ts';
@@ -68,7 +68,7 @@ export async function explainTenant(life: Life, tenant: queries.TenantState, isR
   };
 }
 
-/** While the control database takes no writes, the state of a tenant is unknown. */
+/** While the control database rejects writes, the state of a tenant is unknown. */
 function answer(
   ground: Ground,
   { launcherActive: active, fault, clockFault }: Circumstances,
@@ -88,10 +88,10 @@ function explainUnknown({ name, state }: queries.TenantState, { detail, since }:
   };
 }
 
-/** Failures after which a tenant is tried again; until it runs, they stay its reason. */
+/** Failures after which a tenant is retried. They remain its reason until it runs. */
 const retriedCodes: ReadonlySet<ReasonCode> = new Set(['unreachable', 'crashed', 'failing']);
 
-/** A tenant that no launcher has seen is stopped or starting, by its desired state. */
+/** A tenant that no launcher has processed yet is stopped or starting, depending on its desired state. */
 function explainNotStarted(ground: Ground): Answer | Promise<Answer> {
   const { desired, state, reason } = ground.tenant;
   const code = reason?.code ?? (desired === 'off' ? 'stopped_by_user' : 'starting');
@@ -100,7 +100,7 @@ function explainNotStarted(ground: Ground): Answer | Promise<Answer> {
   return explanations[code](ground);
 }
 
-/** The reason names the lock's holders and the statement that ends them: no more advice is needed. */
+/** The reason names the holders of the lock and the statement that ends them, so no advice is needed. */
 function waitsForLock(reason: Reason | null): boolean {
   return reason?.cause === 'parts' && reason.data.faults.some(({ hang }) => hang?.kind === 'lock');
 }
@@ -133,7 +133,7 @@ function explainRunning(
   };
 }
 
-/** The sentence says whether a launcher will act. */
+/** The sentence includes whether a launcher will act. */
 function explainAbsence({ name, desired }: queries.TenantState, { has, since }: Absence, active: boolean): Answer {
   const anew = desired === 'on' ? ' to start it anew' : '';
   const then = active ? '; the launcher sees to it' : `, and no launcher is active${anew}`;
@@ -151,7 +151,7 @@ function addNoLauncher({ sentence, namesLauncher = false }: Answer, messages: re
   };
 }
 
-/** Messages that no launcher has taken yet: the newest decides, older ones are only counted. */
+/** Messages that no launcher has processed yet. The newest decides; older ones are only counted. */
 function describeWaiting(messages: readonly SentMessage[]): string {
   const [newest, ...older] = messages.filter(({ settledAt }) => settledAt === null);
   if (newest === undefined) return '';
@@ -229,7 +229,7 @@ function explainFailing(tenant: queries.TenantState): Answer {
   };
 }
 
-/** Its host has it, whether it hangs or is being tried again. */
+/** A host runs it: it hangs, or it is being retried. */
 function explainHang(tenant: queries.TenantState): Answer {
   return {
     sentence: `The scheduler of ${tenant.name} does not do its work: ${detailOf(tenant)}.`,
@@ -277,7 +277,7 @@ async function waitingOnTransaction({ life, tenant, messages }: Ground): Promise
   return { sentence, advice: first === undefined ? null : adviseEnding(first), facts };
 }
 
-/** The transaction of one of our commands, which announced it before its first statement. */
+/** The transaction of a Millrace command, which announced it before its first statement. */
 function explainCommand({ name }: queries.TenantState, by: SentMessage, blockers: readonly Blocker[]): Answer {
   const { cause, sender, sentAt, xid } = by;
   const own = blockers.find(({ transaction }) => xid !== null && transaction === lockNumber(xid));
@@ -288,12 +288,12 @@ function explainCommand({ name }: queries.TenantState, by: SentMessage, blockers
   };
 }
 
-/** Locks know 32 bits of a transaction's number. */
+/** Locks show only 32 bits of a transaction number. */
 function lockNumber(xid: string): string {
   return String(BigInt.asUintN(32, BigInt(xid)));
 }
 
-/** Holders of slots that an explanation names; `millrace slots` has all of them. */
+/** The maximum number of slot holders in an explanation; `millrace slots` lists all. */
 const maxHolders = 100;
 
 async function noSlot({ life, tenant, isRoot }: Ground): Promise<Answer> {
@@ -304,7 +304,7 @@ async function noSlot({ life, tenant, isRoot }: Ground): Promise<Answer> {
   ]);
   const holders = first.filter((slot) => slot.position === null);
   const place = position === null ? '' : ` as number ${position} in the line`;
-  // room for all holders, even above a lowered limit, and for the line up to this tenant
+  // enough for all holders, even above a lowered limit, and for the queue up to this tenant
   const enough = Math.max(limit, taken) + (position ?? 1);
   return {
     sentence: `${tenant.name} waits for a slot${place}: ${taken} of ${limit} are taken.`,
@@ -318,7 +318,7 @@ function renderHolder({ kind, tenant, reason, since }: queries.SlotRow): Facts {
 }
 
 const untilRestored =
-  'wait for the end of the restore; where nobody restores it, bring back what is missing. It is looked at again within a minute';
+  'wait for the end of the restore. If no restore is under way, bring back the missing parts. The database is checked again within a minute';
 const repair =
   'apply and record what is missing, or put the right version in its place: see "By a migration tool of your own" in docs/operations.md';
 

@@ -37,8 +37,8 @@ const ask = (call: string, body?: object, caller?: Caller): Promise<EndpointAnsw
 const launched = (entry: Entry): Promise<void> => insertLaunch(life, id, entry);
 const host = (): Promise<string> => insertHost(life);
 
-describe('a tenant', () => {
-  it('is shown with its state, host and version', async () => {
+describe('tenants over HTTP', () => {
+  it('a tenant is shown with its state, host and version', async () => {
     const hostId = await host();
     await launched({ state: 'STARTED', version: engineVersion, hostId });
     const { json } = await ask(`GET /api/tenants/${name}`);
@@ -55,7 +55,7 @@ describe('a tenant', () => {
     expect(listed.items.find((each) => each.name === name)).toEqual(json);
   });
 
-  it('that no launcher has looked at is about to start, unless somebody has stopped it', async () => {
+  it('a tenant that no launcher has processed is shown as starting, unless it was stopped', async () => {
     expect((await ask(`GET /api/tenants/${name}`)).json).toMatchObject({
       state: 'ENABLED',
       reason: 'starting: no launcher has looked at it yet',
@@ -68,7 +68,7 @@ describe('a tenant', () => {
     });
   });
 
-  it('that does not run says so when no launcher is active', async () => {
+  it('the reason of a tenant that does not run includes that no launcher is active', async () => {
     await launched({ reason: reasons.notInstalled });
     await withoutLauncher(life, async () => {
       expect((await ask(`GET /api/tenants/${name}`)).json).toMatchObject({
@@ -83,7 +83,7 @@ describe('a tenant', () => {
     });
   });
 
-  it('that is stopped to be dropped is not said to be stopped by a user', async () => {
+  it('a tenant that is stopped to be dropped is not shown as stopped by a user', async () => {
     await launched({ reason: reasons.stoppedByUser });
     await life.control.exec(sql`update tenant set desired = 'off', leaving = 'on' where id = ${id}`);
     expect((await ask(`GET /api/tenants/${name}`)).json).toMatchObject({
@@ -92,7 +92,7 @@ describe('a tenant', () => {
     });
   });
 
-  it('that is not there is not found by any call', async () => {
+  it('every call for an unknown tenant answers 404', async () => {
     for (const call of Object.keys(tenantEndpointsOfGateway).filter((key) => key.includes('{name}'))) {
       const body = {
         'PATCH /api/tenants/{name}': { own_host: true },
@@ -106,8 +106,8 @@ describe('a tenant', () => {
   });
 });
 
-describe('the life of a tenant over HTTP', () => {
-  it('is create, stop, start, own host, upgrade, rename, messages, drop', async () => {
+describe('life of a tenant over HTTP', () => {
+  it('a tenant can be created, stopped, started, given its own host, upgraded, renamed and dropped', async () => {
     const [mine, then] = [life.name(), life.name()];
     const made = await ask('POST /api/tenants', { name: mine });
     expect([made.status, made.json]).toMatchObject([201, { tenant: { name: mine }, message: { outcome: 'started' } }]);
@@ -144,7 +144,7 @@ describe('the life of a tenant over HTTP', () => {
     expect((await ask(`GET /api/tenants/${then}`)).status).toBe(404);
   }, 30_000);
 
-  it('is adopt and release', async () => {
+  it('a database can be adopted and released', async () => {
     const mine = life.name();
     await inDatabase(life, 'postgres', (_, client) => client.query(`create database ${mine}`));
     expect((await ask(`POST /api/tenants/${mine}/adopt`, {})).status).toBe(201);
@@ -160,14 +160,14 @@ describe('the life of a tenant over HTTP', () => {
     ['POST /api/tenants/default/start', { now: true }, 'body'],
     ['POST /api/tenants/default/stop', { force: true }, 'body'],
     ['POST /api/tenants/default/restart', [], 'body'],
-  ])('refuses %s %j naming %s', async (call, body, path) => {
+  ])('the request %s %j is rejected, and the fault names %s', async (call, body, path) => {
     const { status, json } = await ask(call, body);
     expect([status, json]).toMatchObject([400, { faults: [{ path: expect.stringContaining(path) as unknown }] }]);
   });
 });
 
 describe('engines and launchers', () => {
-  it('tells who uses an engine that is here or that somebody uses; another is not found', async () => {
+  it('the users of an installed or used engine are listed; another engine is not found', async () => {
     const users = (version: string) => ask(`GET /api/engines/${version}/users`);
     expect(await users('2.0.0')).toMatchObject({ status: 200, json: { tenants: [], unknown: [] } });
     const mine = life.name();
@@ -177,7 +177,7 @@ describe('engines and launchers', () => {
     expect(await users('7.0.0')).toMatchObject({ status: 200, json: { tenants: [mine] } });
   });
 
-  it('lists engines, the newest first, with the tenants at each', async () => {
+  it('engines are listed newest first, with the tenants at each', async () => {
     await launched({ state: 'STARTED', version: '2.0.0' });
     const { json } = await ask('GET /api/engines');
     expect(tenantEndpointsOfGateway['GET /api/engines'].answer.parse(json).items).toMatchObject([
@@ -186,7 +186,7 @@ describe('engines and launchers', () => {
     ]);
   });
 
-  it('prints the script that installs or upgrades', async () => {
+  it('the SQL endpoint returns the script that installs or upgrades', async () => {
     const install = await ask(`GET /api/engines/${engineVersion}/sql`);
     expect(install.text).toMatch(/^-- Millrace: install .*[^]*begin;[^]*create schema millrace;[^]*commit;\n$/);
     const upgrade = await ask(`GET /api/engines/2.0.0/sql?from=${engineVersion}`);
@@ -198,7 +198,7 @@ describe('engines and launchers', () => {
     });
   });
 
-  it('shows the active launcher, those that stand by, and hosts with what they run', async () => {
+  it('the launcher endpoint shows the active launcher, standby launchers, and hosts with their tenants', async () => {
     const hostId = await host();
     await launched({ state: 'STARTED', hostId });
     const [active, other] = ['00000000-0000-7000-8000-000000000000', newId()];
@@ -207,16 +207,16 @@ describe('engines and launchers', () => {
       insert into launcher (id, machine, pid, version, started_at, beat_at)
       values (${each}, 'box1', 1, '1', clock_timestamp(), clock_timestamp())`);
     const { json } = await ask('GET /api/launcher');
-    const told = tenantEndpointsOfGateway['GET /api/launcher'].answer.parse(json);
-    expect(told).toMatchObject({ active: { id: active }, standing_by: [{ id: other }] });
-    expect(told.hosts.find((each) => each.id === hostId)).toMatchObject({
+    const answer = tenantEndpointsOfGateway['GET /api/launcher'].answer.parse(json);
+    expect(answer).toMatchObject({ active: { id: active }, standing_by: [{ id: other }] });
+    expect(answer.hosts.find((each) => each.id === hostId)).toMatchObject({
       machine: 'box7',
       tenants: 1,
       memory: 1_048_576,
     });
   });
 
-  it('does not list as standing by whoever was not heard of for five seconds, though it had the lease', async () => {
+  it('a launcher without a heartbeat for five seconds is not listed as standby, even if it had the lease', async () => {
     const [dead, silent] = ['00000000-0000-7000-8000-000000000000', newId()];
     await life.control.exec(sql`delete from launcher`);
     for (const each of [dead, silent])
@@ -228,7 +228,7 @@ describe('engines and launchers', () => {
     });
   });
 
-  it('lists a host that is known to have ended', async () => {
+  it('a host that is known to have ended is listed', async () => {
     const hostId = await host();
     await life.control.exec(sql`update host set beat_at = '-infinity' where id = ${hostId}`);
     const { hosts } = tenantEndpointsOfGateway['GET /api/launcher'].answer.parse((await ask('GET /api/launcher')).json);

@@ -1,4 +1,4 @@
-/** The installation's tenants, slots, engines and launchers over HTTP. What makes and changes them is in `tenants/`. */
+/** Handlers for the installation's tenants, slots, engines and launchers. The operations themselves are in `tenants/`. */
 import { actorOf, type Caller } from '../../contract/roles.ts';
 import { MillraceError } from '../../errors.ts';
 import type { Handlers } from '../../http/endpoint.ts';
@@ -64,8 +64,8 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
       : await upgradeTenant(life, params.name, { to, actor: by(caller) });
     const { from, migrations, sessions, message } = done;
     const tenant = await viewOf(life, { id: done.tenantId });
-    const told = message === null ? null : renderMessage(message);
-    return { from, to: done.to, migrations: [...migrations], sessions, dry_run: dryRun, tenant, message: told };
+    const rendered = message === null ? null : renderMessage(message);
+    return { from, to: done.to, migrations: [...migrations], sessions, dry_run: dryRun, tenant, message: rendered };
   },
   'POST /api/tenants/{name}/rename': async ({ params, body, caller }, { life }) => {
     await renameTenant(life, params.name, { name: body.name, actor: by(caller) });
@@ -112,8 +112,8 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
   },
   'GET /api/engines/{version}/users': async ({ params: { version }, query: { cursor, limit } }, { life }) => {
     const users = await engineUsers(life, version, { after: cursor, limit });
-    const isNobodys = users.tenants.length + users.unknown.length === 0 && users.next === null && cursor === undefined;
-    if (!isNobodys || (await life.engines.list()).some((engine) => engine.version === version)) return users;
+    const isUnused = users.tenants.length + users.unknown.length === 0 && users.next === null && cursor === undefined;
+    if (!isUnused || (await life.engines.list()).some((engine) => engine.version === version)) return users;
     throw new MillraceError('not_found', `there is no engine ${version}, and no tenant is at it`);
   },
   'GET /api/engines/{version}/sql': async ({ params: { version }, query: { from } }, { life }) => {
@@ -129,7 +129,7 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
       queries.launcherRows(life.control, maxLaunchers),
       queries.hostRows(life.control, { after: cursor, limit: limit + 1 }),
     ]);
-    const { items: hosts, next } = cutPage(rows, { limit, render: shownHost, cursorOf: ({ id }) => id });
+    const { items: hosts, next } = cutPage(rows, { limit, render: renderHost, cursorOf: ({ id }) => id });
     const active = launchers.find((launcher) => launcher.active);
     return {
       active: active ? { ...processOf(active), epoch: active.epoch, started_at: active.startedAt.toISOString() } : null,
@@ -140,7 +140,7 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
   },
 };
 
-/** The active one, and those that stand by. */
+/** The active launcher and up to 100 standby launchers. */
 const maxLaunchers = 101;
 
 function renderSlot({ kind, tenant, holder, reason, since, position }: queries.SlotRow) {
@@ -193,7 +193,7 @@ function processOf({ id, machine, pid }: queries.Process): queries.Process {
   return { id, machine, pid };
 }
 
-function shownHost(host: queries.HostRow) {
+function renderHost(host: queries.HostRow) {
   const { engine, tenants, memory, startedAt, beatAt } = host;
   const times = { started_at: startedAt.toISOString(), beat_at: beatAt?.toISOString() ?? null };
   return { ...processOf(host), engine, tenants, memory, ...times };

@@ -40,7 +40,7 @@ interface Answer {
   readonly next: string | null;
 }
 
-/** The list read a few items at a time, and how many pages that took. */
+/** Reads the list a few items at a time. Returns all items and the number of pages. */
 async function readAll(path: string, limit: number, field = 'items'): Promise<{ all: unknown[]; pages: number }> {
   let pages = 0;
   const all = await collectPages<unknown>(async (cursor) => {
@@ -54,14 +54,14 @@ async function readAll(path: string, limit: number, field = 'items'): Promise<{ 
   return { all, pages };
 }
 
-describe('the list of tenants', () => {
-  it('is read by pages of as many as are asked for', async () => {
+describe('list of tenants', () => {
+  it('a page of tenants has as many items as requested', async () => {
     const { all, pages } = await readAll('/api/tenants', 2);
     expect(all.map((each) => (each as { name: string }).name)).toEqual(expect.arrayContaining(names));
     expect(pages).toBe(Math.ceil(all.length / 2));
   });
 
-  it('has fewer on a page where reasons are very long', async () => {
+  it('a page of tenants has fewer items if reasons are very long', async () => {
     const answer = await callEndpoint(life, 'GET /api/tenants');
     const { items, next } = answer.json as unknown as Answer;
     expect(answer.text.length).toBeLessThan(2 * 1024 * 1024);
@@ -71,8 +71,8 @@ describe('the list of tenants', () => {
   });
 });
 
-describe('the other lists', () => {
-  it('of slots goes through those that are taken, then the line, and counts all on every page', async () => {
+describe('other lists', () => {
+  it('the list of slots has taken slots, then waiting ones, and counts all on every page', async () => {
     const whole = (await callEndpoint(life, 'GET /api/slots')).json as unknown as Answer & {
       taken: number;
       waiting: number;
@@ -87,19 +87,19 @@ describe('the other lists', () => {
     expect((await callEndpoint(life, 'GET /api/slots?cursor=nonsense')).status).toBe(400);
   });
 
-  it('of hosts is complete', async () => {
+  it('the pages of hosts are complete', async () => {
     const { all } = await readAll('/api/launcher', 2, 'hosts');
     expect(all.map((host) => (host as { id: string }).id)).toEqual(expect.arrayContaining(hosts));
   });
 
-  it("of engines names some of an engine's tenants and counts all", async () => {
+  it('the list of engines names some tenants of an engine and counts all', async () => {
     const { items } = (await callEndpoint(life, 'GET /api/engines')).json as unknown as Answer;
     const own = items.find(({ version }) => version === engineVersion);
     expect(own?.['tenant_count']).toBeGreaterThanOrEqual(count);
   });
 });
 
-describe('the list of workers', () => {
+describe('list of workers', () => {
   const since = new Date(0);
   const insert = async (name: string, queues: readonly string[]): Promise<string> => {
     const id = newId();
@@ -109,7 +109,7 @@ describe('the list of workers', () => {
     return id;
   };
 
-  it('is complete by its pages, though one answer holds a megabyte at most', async () => {
+  it('the pages of workers are complete, although one answer has at most a megabyte', async () => {
     const large = Array.from({ length: 100 }, (_, i) => String(i).padEnd(200, 'q'));
     const ids = new Set<string>();
     for (let i = 0; i < 120; i += 1) ids.add(await insert(`w${i % 7}`, large));

@@ -1,4 +1,4 @@
-/** Statements of the control database about tenants as people see them: states, slots, launchers. */
+/** Statements of the control database about tenants for display: states, slots, launchers. */
 import { type Db, sql } from '../../kernel/sql.ts';
 import { isHeld, isSilent } from '../../control/liveness.ts';
 import { type Reason, type ReasonCode, type ReasonColumns, readReason } from '../../control/reasons.ts';
@@ -13,7 +13,7 @@ export type TenantState = {
   desired: 'on' | 'off';
   ownHost: boolean;
   createdAt: Date;
-  /** What the launcher has decided; null: no launcher has seen it yet. */
+  /** The launcher's decision; null: no launcher has processed the tenant yet. */
   state: State | null;
   reason: Reason | null;
   /** It is being dropped, or a drop was interrupted. */
@@ -24,14 +24,14 @@ export type TenantState = {
   retryAt: Date | null;
   changedAt: Date | null;
   host: Process | null;
-  /** By the server's clock, for as long as a launcher lets pass before it writes a host off. */
+  /** No heartbeat, by the server's clock, for as long as the launcher waits before it gives a host up. */
   hostIsSilent: boolean;
-  /** When its host or its scheduler was last heard of; null: nothing is known. */
+  /** The last sign of life of its host or scheduler; null: unknown. */
   heardAt: Date | null;
   /** When and why its scheduler ended, by its host's last report on the present order; null: it has not. */
   endedAt: Date | null;
   endReason: Reason | null;
-  /** Parts of its scheduler that do not work while it runs or hangs, by the same report. */
+  /** Parts of its scheduler that fail while it runs or hangs, by the same report. */
   trouble: Reason | null;
   /** The sender of the last stop. */
   stoppedBy: string | null;
@@ -57,7 +57,7 @@ const joined = sql`
   left join scheduler report on report.tenant_id = tenant.id and report.order_no = launch.order_no`;
 
 interface PageOf {
-  /** The name or id of the last item of the page before. */
+  /** The name or id of the last item of the previous page. */
   readonly after: string | undefined;
   readonly limit: number;
 }
@@ -80,7 +80,7 @@ function stateOf({ works, reportCode, reportReason, reportWhy, code, reason, why
   };
 }
 
-/** By name. */
+/** Tenants by name. */
 export async function tenantStates(db: Db, { after, limit }: PageOf): Promise<TenantState[]> {
   const further = after === undefined ? sql`true` : sql`tenant.name > ${after}`;
   const rows = await db.rows<StateRow>(sql`
@@ -102,7 +102,7 @@ export type SlotRow = {
   holder: Process | null;
   reason: string;
   since: Date;
-  /** The same in microseconds: pages go on by it. */
+  /** The same in microseconds, for the cursor of a page. */
   sinceMicros: string;
   position: number | null;
 };
@@ -114,7 +114,7 @@ export interface SlotPlace {
   readonly id: string;
 }
 
-/** Slots that are taken, the oldest first; then the line. */
+/** Taken slots, the oldest first; then waiting ones. */
 export function slotRows(db: Db, page: { after: SlotPlace | undefined; limit: number }): Promise<SlotRow[]> {
   const { after } = page;
   const further = after
@@ -145,7 +145,7 @@ export function slotRows(db: Db, page: { after: SlotPlace | undefined; limit: nu
      order by page.granted_at is null, page."sinceMicros", page.id`);
 }
 
-/** How many slots are taken, and how many wait; and the place in the line of one tenant's scheduler. */
+/** The numbers of taken and waiting slots, and the position of one tenant's scheduler in the queue. */
 export function slotCounts(
   db: Db,
   tenantId?: string,
@@ -166,7 +166,7 @@ export function slotCounts(
 
 export type EngineUse = { version: string; tenants: string[]; count: number };
 
-/** The first tenants of each version by name, and how many there are. */
+/** The first tenants of each version by name, and their number. */
 export function engineUses(db: Db, most: number): Promise<EngineUse[]> {
   return db.rows<EngineUse>(sql`
     with placed as (
@@ -183,8 +183,8 @@ export function engineUses(db: Db, most: number): Promise<EngineUse[]> {
 export type LauncherRow = Process & { active: boolean; epoch: number; startedAt: Date };
 
 /**
- * The active one, and those that were heard of within five beats, by the server's clock. Whoever has let its lease run out
- * does not stand by: it is dead or frozen, and takes the lease again with its next beat if it can.
+ * The active launcher, and standby launchers with a heartbeat within 5 s by the server's clock. A launcher whose lease has
+ * expired is not on standby: it is dead or frozen, and takes the lease again with its next heartbeat if it can.
  */
 export function launcherRows(db: Db, most: number): Promise<LauncherRow[]> {
   return db.rows<LauncherRow>(sql`
@@ -208,7 +208,7 @@ export type HostRow = Process & {
   beatAt: Date | null;
 };
 
-/** By id, which is the order in which they were started. */
+/** Hosts by id, which is their start order. */
 export function hostRows(db: Db, { after, limit }: PageOf): Promise<HostRow[]> {
   const further = after === undefined ? sql`true` : sql`host.id > ${after}`;
   return db.rows<HostRow>(sql`

@@ -38,13 +38,13 @@ const shown = async () => (await ask(`GET /api/tenants/${name}`)).json;
 const why = async () => (await ask(`GET /api/explain/tenant/${name}`)).json;
 const like = (pattern: RegExp): unknown => expect.stringMatching(pattern);
 
-/** Its host was last heard of so long ago. */
+/** Its host's last heartbeat was this long ago. */
 async function silentFor(seconds: number): Promise<void> {
   await life.control.exec(sql`
     update host set beat_at = clock_timestamp() - ${seconds} * interval '1 second' where id = ${hostId}`);
 }
 
-/** Its host's word on the order that holds, or on an older one. */
+/** Its host's report on the present order, or on an older one. */
 async function word(phase: string, reason: string | null, orderNo = 0): Promise<void> {
   const code = phase === 'ended' ? 'unreachable' : null;
   await life.control.exec(sql`
@@ -53,8 +53,8 @@ async function word(phase: string, reason: string | null, orderNo = 0): Promise<
             clock_timestamp(), clock_timestamp() - interval '1 hour')`);
 }
 
-describe('a tenant that the launcher has left as STARTED', () => {
-  it('is said to run while its host is heard of, with the remark that no launcher is active', async () => {
+describe('tenants that the launcher has left as STARTED', () => {
+  it('a tenant is shown as running while its host sends heartbeats, with a note that no launcher is active', async () => {
     await silentFor(7);
     expect(await shown()).toMatchObject({ state: 'STARTED', reason: null, reason_code: null });
     expect(await why()).toMatchObject({
@@ -71,7 +71,7 @@ describe('a tenant that the launcher has left as STARTED', () => {
     });
   });
 
-  it('is not said to run once its host is silent for as long as a launcher lets pass', async () => {
+  it('a tenant is not shown as running once its host is silent for as long as a launcher waits', async () => {
     await silentFor(9);
     const silence = /^not heard of since 20\S+Z: its host \(box7, process 4711\) is silent/;
     expect(await shown()).toMatchObject({ state: 'STARTED', reason_code: 'silent', reason: like(silence) });
@@ -94,7 +94,7 @@ describe('a tenant that the launcher has left as STARTED', () => {
     });
   });
 
-  it('is known by the last word of its scheduler where its host has left, or is known to have ended', async () => {
+  it('a tenant whose host has ended shows the last report of its scheduler', async () => {
     await word('running', null);
     await life.control.exec(sql`update host set beat_at = '-infinity' where id = ${hostId}`);
     expect(await shown()).toMatchObject({ reason: like(/^not heard of since 20\S+Z: its host \(.*\) is silent$/) });
@@ -104,7 +104,7 @@ describe('a tenant that the launcher has left as STARTED', () => {
     expect(await shown()).toMatchObject({ reason: 'not heard of: its host has left', reason_code: 'silent' });
   });
 
-  it('is told of by its host, which is alive, where only its scheduler has ended', async () => {
+  it('a tenant whose scheduler has ended on a live host shows the report of the host', async () => {
     await word('ended', 'the connection that held its lock was lost');
     await withoutLauncher(life, async () => {
       const ended = /^ended at 20\S+Z: the connection that held its lock was lost; no launcher is active$/;
@@ -118,12 +118,12 @@ describe('a tenant that the launcher has left as STARTED', () => {
     });
   });
 
-  it('is not judged by what was said of an older order', async () => {
+  it('a report on an older order is ignored', async () => {
     await word('ended', 'its host was told to end it', -1);
     expect(await shown()).toMatchObject({ state: 'STARTED', reason: null });
   });
 
-  it('is healthy by the same rule', async () => {
+  it('isStarted follows the same rule', async () => {
     await word('running', null);
     const heard = sql`update scheduler set beat_at = clock_timestamp() where tenant_id = ${id}`;
     await life.control.exec(heard);
@@ -137,11 +137,11 @@ describe('a tenant that the launcher has left as STARTED', () => {
   });
 });
 
-describe('while no launcher is active', () => {
+describe('no active launcher', () => {
   const send = (kind: 'stop' | 'restart') =>
     sendMessage(life.control, { kind, tenant: { id, name }, sender: 'key:ann', cause: 'by hand', at: new Date() });
 
-  it('what waits for one is told, with whose it is', async () => {
+  it('the explanation names the waiting messages and their senders', async () => {
     await withoutLauncher(life, async () => {
       await send('restart');
       await life.control.exec(sql`update tenant set desired = 'off' where id = ${id}`);
@@ -156,7 +156,7 @@ describe('while no launcher is active', () => {
     });
   });
 
-  it('that is said once of a tenant that the last launcher has let go of', async () => {
+  it('a tenant that the last launcher has released shows once that no launcher is active', async () => {
     const sentence = formatReason(reasons.noLauncher);
     await life.control.exec(sql`
       update launch set state = 'ENABLED', ordered = false, code = 'starting', reason = ${sentence},

@@ -1,6 +1,6 @@
 /**
- * Only the launcher writes states. While none is active, a tenant stays STARTED though its scheduler is gone. The last report
- * of its host, or the silence of that host, shows it.
+ * Detects outdated states. Only the launcher writes states: while none is active, a tenant stays STARTED after its scheduler has
+ * ended. The last report of its host, or the silence of that host, shows the end.
  */
 import { formatCause, formatPlainReason } from '../../control/format-reason.ts';
 import type { ReasonCode } from '../../control/reasons.ts';
@@ -9,15 +9,15 @@ import type { TenantState } from './queries.ts';
 export interface Absence {
   readonly code: ReasonCode | 'silent';
   readonly since: Date | null;
-  /** In the list of tenants. */
+  /** For the list of tenants. */
   readonly full: string;
-  /** For callers without a key: no names of machines, no words of the engine. */
+  /** For callers without a key: no names of machines, no messages of the engine. */
   readonly plain: string;
   /** Completes "the scheduler has". */
   readonly has: string;
 }
 
-/** Undefined: its scheduler runs, or its state says that it does not. */
+/** Undefined: its scheduler runs, or its state already shows that it does not. */
 export function absenceOf(tenant: TenantState): Absence | undefined {
   const { state, host, hostIsSilent, endedAt } = tenant;
   if (state !== 'STARTED') return undefined;

@@ -60,7 +60,7 @@ const cases: readonly [string, Partial<TenantState>, string, string][] = [
   ['no launcher has looked', { state: null }, 'will_run', 'will run: no launcher has looked at it yet'],
   ['a person stopped it', { ...off, stoppedBy: 'key:anna' }, 'off', 'off: stopped by key:anna'],
   ['a stop under way', { desired: 'off', stoppedBy: 'key:anna' }, 'off', 'off: stopping, asked by key:anna'],
-  ['somebody stopped it long ago', off, 'off', 'off: stopped by a person'],
+  ['it was stopped long ago', off, 'off', 'off: stopped by a person'],
   [
     'a drop that was cut short',
     { ...off, leaving: true, stoppedBy: 'key:anna' },
@@ -75,19 +75,19 @@ it.each(cases)('%s', (_, part, standing, summary) => {
   expect(standingOf({ ...running, ...part }, circumstances)).toEqual({ standing, summary });
 });
 
-it('A tenant does not run, whatever its state says, while the database refuses writes', () => {
+it('a tenant does not count as running, whatever its state, while the database rejects writes', () => {
   expect(standingOf(running, { launcherActive: false, fault: full })).toEqual({
     standing: 'will_run',
     summary: 'will run: the database refuses writes',
   });
 });
 
-it('A clock that was set is named beside what runs', () => {
+it('a clock step is named for a running tenant', () => {
   const circumstances = { launcherActive: true, fault: undefined, clockFault: 'the clock was set back by 60 s' };
   expect(standingOf(running, circumstances).summary).toBe('runs, but the clock was set back by 60 s');
 });
 
-it('A missing launcher is named once', () => {
+it('a missing launcher is named once', () => {
   const without = { launcherActive: false, fault: undefined };
   expect(standingOf(running, without).summary).toBe('runs, but no launcher is active');
   const starting = { state: 'ALLOCATED', reason: reasons.noLauncher } as const;

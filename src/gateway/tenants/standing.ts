@@ -1,12 +1,12 @@
 /**
- * The standing of a tenant: the first thing that the API, the command line and the web interface show of it.
+ * The standing of a tenant: its short status in the API, the command line and the web interface.
  *
- * - `runs`: its scheduler runs. "runs, but …" names what is wrong all the same.
- * - `will_run`: it should run and does not. It starts by itself once the reason is gone.
- * - `off`: it does not run until a person acts. A person stopped it, or its database cannot hold a scheduler.
+ * - `runs`: its scheduler runs. "runs, but …" names faults that do not stop it.
+ * - `will_run`: it should run but does not. It starts by itself once the reason is gone.
+ * - `off`: it does not run until a person acts. A person stopped it, or its database cannot have a scheduler.
  *
- * Each cause is worded twice. The full wording is for keys of the tenant. The plain one is for callers without a key: it has
- * no words of a server or an engine, and no names of machines or people.
+ * Each cause is worded twice. The full wording is for keys of the tenant. The plain one is for callers without a key: it has no
+ * messages of a server or an engine, and no names of machines or people.
  */
 import type { Life } from '../../tenants/life.ts';
 import { isLauncherActive } from '../../tenants/queries.ts';
@@ -30,13 +30,13 @@ interface Cause {
 
 export interface Causes {
   readonly standing: Standing['standing'];
-  /** With `runs`: what is wrong all the same. Otherwise why it does not run, one at least. */
+  /** With `runs`: faults that do not stop it. Otherwise the reasons why it does not run, at least one. */
   readonly causes: readonly Cause[];
 }
 
 export interface Circumstances {
   readonly launcherActive: boolean;
-  /** Of the control database, as this process observes it. */
+  /** The fault of the control database, as this process observes it. */
   readonly fault: DatabaseFault | undefined;
   readonly clockFault?: string | undefined;
 }
@@ -69,7 +69,7 @@ export function causesOf(tenant: TenantState, circumstances: Circumstances): Cau
 
 const unseen = 'no launcher has looked at it yet';
 
-/** Only a person changes these. */
+/** Only a person can change these. */
 const lastingCodes: ReadonlySet<ReasonCode> = new Set(['not_installed', 'not_connectable', 'gone']);
 
 function isLasting({ reason }: TenantState): boolean {
@@ -104,7 +104,7 @@ function wordReason(tenant: TenantState): Cause {
   return { full: formatWithNextTry(tenant), plain: `${plain}${formatNextTry(tenant)}` };
 }
 
-/** The reason of a tenant that is not STARTED, with the time of the next try. */
+/** The reason of a tenant that is not STARTED, with the time of the next attempt. */
 export function formatWithNextTry(tenant: TenantState): string {
   if (tenant.state === null) return unseen;
   return `${formatReason(tenant.reason ?? reasons.starting)}${formatNextTry(tenant)}`;

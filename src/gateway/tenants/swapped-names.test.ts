@@ -1,6 +1,6 @@
 /**
- * Names change hands by plain SQL, and nobody is told: what a worker holds, a key opens and a task's credential says is of
- * the tenant that it was, whatever that is called by now.
+ * Names are swapped by plain SQL, without a notification. The runs of a worker, the key and the credential of a task still belong
+ * to the tenant that they were created for, whatever its name is by now.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Fleet, makeFleet, type TestTenant } from '../../../test/harness/fleet.ts';
@@ -37,7 +37,7 @@ const statusOf = async (path: string, headers: Record<string, string>): Promise<
   return response.status;
 };
 
-/** Also what the loader finds when its list is old. */
+/** Sets the names of both tenants, and makes the loader forget its list of names. */
 async function name(ofA: string, ofB: string): Promise<void> {
   await fleet.control.db.transaction(async (tx) => {
     await tx.exec(sql`update tenant set name = 'neither' where id = ${a.row.id}`);
@@ -66,10 +66,10 @@ async function claimed(): Promise<ClaimedRun> {
   return (runs as ClaimedRun[])[0] as ClaimedRun;
 }
 
-it('what a worker says of a run is said to the tenant that gave it, though another is called so', async () => {
+it('messages about a run go to the tenant that handed it out, even if another has its name', async () => {
   const { tenant, tenant_name: called, run, lease, task, version } = await claimed();
   expect([tenant, called]).toEqual([a.row.id, 'a']);
-  // as in a database that was copied: the other knows the same run under the same lease
+  // as in a copied database: the other tenant has the same run under the same lease
   await copyRun(run);
   await swap();
   const held: HeldRun = { tenant, run, lease };
@@ -91,7 +91,7 @@ it('what a worker says of a run is said to the tenant that gave it, though anoth
   expect(await other.rows(sql`select 1 from log where run_id = ${run}`)).toEqual([]);
 });
 
-/** Into b, where it is a run of b's own task. */
+/** Copies the run into b, where it belongs to a task of b. */
 async function copyRun(run: string): Promise<void> {
   const [made = ''] = await b.ready(1);
   const db = await b.db();
@@ -100,7 +100,7 @@ async function copyRun(run: string): Promise<void> {
   await fleet.loader.use(b.row.id, ({ engine, ctx }) => engine.runs.claim(ctx, [poll]));
 }
 
-it('a key or session that was just used opens its own tenant under its new name, and not the one that has the old', async () => {
+it('a cached key or session gives access to its tenant under the new name, and not to the one with the old name', async () => {
   const key = await gateway.key('viewer', 'a');
   for (const headers of [bearer(key), { cookie: await gateway.session(key) }]) {
     expect(await statusOf('/t/a/api/projects', headers)).toBe(200);
@@ -114,7 +114,7 @@ it('a key or session that was just used opens its own tenant under its new name,
   }
 });
 
-it('a task’s credential opens its tenant by its new name and its old one, but not another that has the old', async () => {
+it('the credential of a task gives access to its tenant by the new and the old name, but not to another tenant with the old name', async () => {
   const headers = bearer(gateway.secrets.signRun({ tenant: a.row.id, run: newId(), lease: 1 }));
   await fleet.control.db.exec(sql`update tenant set name = 'new' where id = ${a.row.id}`);
   for (const path of ['/t/a/api/me', '/t/new/api/me']) {
@@ -123,6 +123,6 @@ it('a task’s credential opens its tenant by its new name and its old one, but 
   }
   await swap();
   const refused = await gateway.fetch('GET', '/t/a/api/me', headers);
-  expect(await refused.json()).toMatchObject({ status: 403, detail: 'this credential is of another tenant than a' });
+  expect(await refused.json()).toMatchObject({ status: 403, detail: 'this credential is for another tenant than a' });
   expect(await statusOf('/t/b/api/me', headers)).toBe(200);
 });

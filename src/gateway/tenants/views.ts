@@ -12,8 +12,8 @@ type TenantView = z.input<typeof tenantView>;
 type MessageView = z.input<typeof messageView>;
 
 /**
- * Every state has a reason, except STARTED of a scheduler that runs. A missing launcher is part of every reason. While the
- * control database takes no writes, states are old, and that is the reason of those that say STARTED.
+ * Every state has a reason, except STARTED of a running scheduler. A missing launcher is part of every reason. While the control
+ * database rejects writes, states may be outdated; for STARTED, that is the reason.
  */
 export function renderTenant(tenant: TenantState, circumstances: Circumstances): TenantView {
   const { id, name, database, desired, version, host, retryAt, changedAt, createdAt } = tenant;
@@ -49,7 +49,7 @@ function stateOf(
     const absence = absenceOf(tenant);
     return { state, reason: withLauncher(absence?.full ?? null), reason_code: absence?.code ?? null };
   }
-  // left behind by the last launcher: named once, and no more once another is active
+  // the last launcher left this reason: it is shown once, and not at all if another launcher is active
   if (tenant.reason?.cause === 'no_launcher')
     return { state: state ?? 'ENABLED', reason: noLauncher ?? formatReason(reasons.starting), reason_code: code };
   if (state !== null) return { state, reason: withLauncher(reasonOf(tenant)), reason_code: code };
@@ -59,7 +59,7 @@ function stateOf(
   return { state: 'ENABLED', reason: withLauncher(unseen), reason_code: 'starting' };
 }
 
-/** Dropping a tenant stops it first, without a request to stop. */
+/** A drop stops the tenant first, without a stop message. */
 function reasonOf(tenant: TenantState): string {
   const { state, reason, leaving } = tenant;
   const isStopped = state === null || reason?.code === 'stopped_by_user';

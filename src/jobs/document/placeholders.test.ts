@@ -13,7 +13,9 @@ describe('a placeholder that means nothing is warned of', () => {
     const [warning, ...rest] = warned({ process: { command: ['echo', 'at {{ instnt }} or {{instnt}}'] } });
     expect(rest).toEqual([]);
     expect(warning?.path).toBe('tasks[0].process.command[1]');
-    expect(warning?.message).toMatch(/^the placeholder \{\{instnt\}\} means nothing here; there are instant, .*params/);
+    expect(warning?.message).toMatch(
+      /^the placeholder \{\{instnt\}\} does not exist; valid names are instant, .*params/,
+    );
   });
 
   test('wherever a text is expanded, and nowhere else', () => {

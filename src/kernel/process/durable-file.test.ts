@@ -17,7 +17,7 @@ function newFolder(): string {
 beforeAll(() => compileInto(compiled, 'kernel/process/durable-file.ts'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Another process that creates the file, and dies at that checkpoint. */
+/** Another process creates the file, and dies at that checkpoint. */
 function dieAt(checkpoint: string, path: string, content: string): NodeJS.Signals | null {
   const program = `
     import { arm } from '${compiled}/kernel/checkpoint.js';
@@ -28,8 +28,8 @@ function dieAt(checkpoint: string, path: string, content: string): NodeJS.Signal
     .signal;
 }
 
-describe('a durable file', () => {
-  it('is private, has its content, and leaves no draft', async () => {
+describe('durable files', () => {
+  it('a created file is private, has its content, and leaves no draft', async () => {
     const path = join(newFolder(), 'key');
     expect(await createDurably(path, 'content\n')).toBe(true);
     expect(readFileSync(path, 'utf8')).toBe('content\n');
@@ -37,14 +37,14 @@ describe('a durable file', () => {
     expect(readdirSync(join(path, '..'))).toEqual(['key']);
   });
 
-  it('that exists is left as it is, even an empty one', async () => {
+  it('an existing file is not changed, even an empty one', async () => {
     const path = join(newFolder(), 'key');
     writeFileSync(path, '');
     expect(await createDurably(path, 'content\n')).toBe(false);
     expect(readFileSync(path, 'utf8')).toBe('');
   });
 
-  it('is replaced as a whole, and leaves no draft', async () => {
+  it('a file is replaced as a whole, without a draft left', async () => {
     const path = join(newFolder(), 'id');
     for (const content of ['a long content\n', 'short\n']) await replaceDurably(path, content);
     expect(readFileSync(path, 'utf8')).toBe('short\n');
@@ -52,14 +52,14 @@ describe('a durable file', () => {
     expect(readdirSync(join(path, '..'))).toEqual(['id']);
   });
 
-  it('is made by exactly one of many that try at once', async () => {
+  it('a file is created by exactly one of many concurrent calls', async () => {
     const path = join(newFolder(), 'key');
     const tries = await Promise.all(Array.from({ length: 20 }, (_, n) => createDurably(path, `${n}`)));
     expect(tries.filter(Boolean)).toHaveLength(1);
     expect(readFileSync(path, 'utf8')).toBe(String(tries.indexOf(true)));
   });
 
-  it.each(fileCheckpoints)('is whole or absent when its process dies at %s', async (checkpoint) => {
+  it.each(fileCheckpoints)('a file is complete or absent if its process dies at %s', async (checkpoint) => {
     const path = join(newFolder(), 'key');
     expect(dieAt(checkpoint, path, 'of the dead')).toBe('SIGKILL');
     const isThere = readdirSync(join(path, '..')).includes('key');

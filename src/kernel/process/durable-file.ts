@@ -1,15 +1,15 @@
 /**
- * Files that are complete or absent, whenever the machine or the process dies. The content goes to a draft beside the
- * file, in this order:
+ * Files that are complete or absent, even if the machine or the process dies. The content goes to a draft beside the file, in
+ * this order:
  *
- * 1. The draft is written, readable by its owner alone.
+ * 1. The draft is written, readable by its owner only.
  * 2. The draft is synced. From here on its content survives a power cut.
- * 3. The draft gets the file's name: by a link to create the file, of which one of several processes succeeds; by a rename
- *    to replace it.
+ * 3. The draft gets the file's name: by a link to create the file (of several processes one succeeds), by a rename to
+ *    replace it.
  * 4. The folder is synced, and the draft removed.
  *
- * A crash before step 3 leaves no file, or the old one; a crash after it the whole new file. The draft that a crash leaves behind is removed
- * by `removeDrafts`.
+ * A crash before step 3 leaves no file, or the old one. A crash after it leaves the complete new file. `removeDrafts` removes
+ * the draft that a crash leaves behind.
  */
 import { randomBytes } from 'node:crypto';
 import { link, open, readdir, rename, rm } from 'node:fs/promises';
@@ -17,20 +17,20 @@ import { basename, dirname, join } from 'node:path';
 import { declareCheckpoints } from '../checkpoint.ts';
 
 const { names, checkpoint } = declareCheckpoints(
-  // the draft is written, and not synced
+  // the draft is written, but not synced
   'file.drafted',
-  // the draft is synced, and has no name that is ever read
+  // the draft is synced, but does not have the file's name yet
   'file.synced',
-  // the file has its name, and its folder is not synced
+  // the file has its name, but its folder is not synced
   'file.linked',
-  // the file is there for good, and its draft still exists
+  // the file is durable, but its draft still exists
   'file.kept',
 );
 export const fileCheckpoints = names;
 
 const draftSuffix = '.draft';
 
-/** Creates the file with this content; false when the file exists already, which is left as it is. */
+/** Creates the file with this content. Returns false if the file exists already; it is not changed then. */
 export async function createDurably(path: string, content: string): Promise<boolean> {
   const draft = draftOf(path);
   try {
@@ -88,7 +88,7 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Removes drafts of a file that exists: a crash has left them behind, or their process comes too late. */
+/** Removes drafts of an existing file. They are left behind by a crash, or belong to a process that comes too late. */
 export async function removeDrafts(path: string): Promise<void> {
   const prefix = `${basename(path)}.`;
   const names = await readdir(dirname(path));

@@ -1,21 +1,21 @@
 /**
- * Takes variables out of this process's environment, so that nobody reads them in /proc/PID/environ: neither a task of the
- * same user, nor a child that inherits too much.
+ * Removes variables from this process's environment, so that they cannot be read in /proc/PID/environ: neither by a task of
+ * the same user, nor by a child that inherits too much.
  *
- * To delete a variable is not enough: the block that the process was started with stays as it was. On Linux a process can
- * overwrite its own block through /proc/self/mem. Elsewhere there is no such file to read, and the variables are deleted.
+ * Deleting a variable is not enough, because the block that the process was started with keeps it. On Linux a process can
+ * overwrite its own block through /proc/self/mem. Other systems have no such file; there the variables are only deleted.
  */
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { readProcessStat } from './process-stat.ts';
 
-/** Whoever needs the values has read them before. */
+/** Call it after the values have been read. */
 export function eraseEnvironment(names: readonly string[]): void {
   const set = names.filter((name) => process.env[name] !== undefined);
   if (set.length === 0) return;
   try {
     overwrite(set);
   } catch {
-    // another system, or one that forbids it; docs/security.md says where
+    // not Linux, or a system that forbids it; docs/security.md lists the consequences
   }
   for (const name of set) delete process.env[name];
 }
@@ -34,7 +34,7 @@ function overwrite(names: readonly string[]): void {
   }
 }
 
-/** Where the values of these variables are in a block of `NAME=value` texts, each with a zero behind it. */
+/** The positions of the values of these variables in a block of zero-terminated `NAME=value` texts. */
 export function valuesIn(block: Buffer, names: readonly string[]): { at: number; length: number }[] {
   const found: { at: number; length: number }[] = [];
   for (let at = 0; at < block.length; ) {

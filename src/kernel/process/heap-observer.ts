@@ -1,11 +1,10 @@
 /**
- * Tells how much of the heap is in use after each full garbage collection. Before a collection the number would include
- * whatever can still be freed.
+ * Reports the used heap after each full garbage collection. Before a collection the number would include garbage.
  */
 import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 
-/** Returns a function that ends it. */
+/** Returns a function that ends the observation. */
 export function observeHeap(onCollected: (usedBytes: number) => void): () => void {
   const observer = new PerformanceObserver((list) => {
     if (list.getEntries().some(isFullCollection)) onCollected(getHeapStatistics().used_heap_size);

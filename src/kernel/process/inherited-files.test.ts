@@ -31,7 +31,7 @@ function descriptorsOfGrandchild(closes: boolean): number[] {
   }
 }
 
-it('A program gets no files that its parent process inherited beside the standard streams', () => {
+it('a child process gets no files that its parent inherited beside the standard streams', () => {
   // 3 is the folder that ls lists
   expect(descriptorsOfGrandchild(true).toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3]);
 });

@@ -1,9 +1,9 @@
 /**
  * Closes files that this process inherited beside its standard streams, so that no task gets them: `millrace up 20<secret`.
  *
- * Node marks what it opens itself, and inherited descriptors below 16, as not to be passed on (FD_CLOEXEC). Any other
- * descriptor without that mark was inherited. Node has no call to mark it, so it is closed. Linux only: elsewhere
- * there is no /proc/self/fdinfo to read.
+ * Node marks descriptors that it opens itself, and inherited descriptors below 16, as close-on-exec (FD_CLOEXEC). Any other
+ * descriptor without that mark was inherited. Node has no call to mark it, so it is closed. Linux only: other systems have no
+ * /proc/self/fdinfo.
  */
 import { closeSync, readdirSync, readFileSync } from 'node:fs';
 
@@ -30,7 +30,7 @@ function isPassedOn(descriptor: number): boolean {
     const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, 'latin1'))?.[1];
     return flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0;
   } catch {
-    // the one by which the list was read is closed by now
+    // the descriptor by which the list was read is closed by now
     return false;
   }
 }

@@ -1,11 +1,11 @@
 /**
- * Shares the event loop: long work that is done in small pieces lets others go on in between.
+ * Shares the event loop: long work in small pieces lets other work run in between.
  *
- * `const rest = loopShare();` before the pieces, `await rest();` after each. Most calls cost a look at the clock.
+ * Call `const rest = loopShare();` before the pieces, and `await rest();` after each. Most calls only read the clock.
  */
 import { setImmediate } from 'node:timers/promises';
 
-/** No piece of work is to hold the loop for longer. */
+/** The longest time without giving up the event loop, in milliseconds. */
 const turnMs = 5;
 
 export function loopShare(): () => Promise<void> {

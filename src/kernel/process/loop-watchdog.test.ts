@@ -32,22 +32,22 @@ async function run(code: string): Promise<{ code: number | null; signal: string 
   );
 }
 
-describe('The watchdog of an event loop', () => {
-  it('ends a process that never comes back to its loop, and says why', async () => {
+describe('LoopWatchdog', () => {
+  it('the watchdog ends a process with a blocked event loop, and writes the reason', async () => {
     expect(await run('for (;;);')).toEqual({ code: null, signal: blockedSignal, errors: 'blocked\n' });
   }, 60_000);
 
-  it('lets a process be that is busy in short pieces', async () => {
+  it('a process that is busy in short pieces survives', async () => {
     const pieces =
       'const piece = (left) => { busy(60); left > 0 ? setTimeout(piece, 0, left - 1) : process.exit(7); };';
     expect(await run(`${pieces} piece(20)`)).toMatchObject({ code: 7, signal: null });
   }, 60_000);
 
-  it('takes another limit while it watches', async () => {
+  it('the limit can be changed while the watchdog runs', async () => {
     expect(await run('watchdog.limit(60_000); busy(1_500); process.exit(7)')).toMatchObject({ code: 7, signal: null });
   }, 60_000);
 
-  it('lets a process be that waits without using the processor', async () => {
+  it('a process that waits without using the processor survives', async () => {
     const wait = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500); process.exit(7)';
     expect(await run(wait)).toMatchObject({ code: 7, signal: null });
   }, 60_000);

@@ -1,10 +1,10 @@
 /**
- * Ends this process when its event loop is blocked: when the main thread has used a limit of processor time without coming
- * back to its loop. A thread watches it, because a blocked loop cannot watch itself.
+ * Ends this process if its event loop is blocked: if the main thread has used its limit of processor time without
+ * returning to the loop. A second thread watches it, because a blocked loop cannot watch itself.
  *
- * Processor time, and not time: on an overloaded machine a healthy process gets no processor for seconds, and ending it
- * would make that worse. The process ends by SIGVTALRM, the signal for a used-up allowance of processor time, so that its
- * parent can tell this end from all others.
+ * The limit is processor time, not elapsed time: on an overloaded machine a healthy process may get no processor for seconds,
+ * and ending it would make that worse. The process ends by SIGVTALRM, the signal for used-up processor time, so that its
+ * parent can distinguish this end from all others.
  */
 import { Worker } from 'node:worker_threads';
 import { parseProcessStat } from './process-stat.ts';
@@ -12,21 +12,21 @@ import { parseProcessStat } from './process-stat.ts';
 export const blockedSignal = 'SIGVTALRM';
 
 export interface LoopWatchdogOptions {
-  /** Processor time, in milliseconds, that the main thread may use without coming back to its loop. */
+  /** Processor time, in milliseconds, that the main thread may use without returning to its loop. */
   readonly limitMs: number;
   /** Written to standard error before the process ends. */
   readonly lastWords: string;
 }
 
-/** How often the main thread counts a tick, and the other thread reads the count. A tick costs some 20 µs. */
+/** The interval at which the main thread counts a tick, and the other thread reads the count. A tick costs some 20 µs. */
 const tickEveryMs = 50;
 
-/** Places in the numbers that both threads share. */
+/** Indexes of the numbers that both threads share. */
 const tickAt = 0;
 const limitAt = 1;
 
 interface Watched {
-  /** How many ticks the main thread has counted, and the limit in milliseconds. */
+  /** The number of ticks of the main thread, and the limit in milliseconds. */
   readonly shared: Int32Array;
   readonly everyMs: number;
   readonly lastWords: string;
@@ -47,7 +47,7 @@ export class LoopWatchdog {
     this.#worker.unref();
   }
 
-  /** Another limit, in milliseconds of processor time. */
+  /** Sets another limit, in milliseconds of processor time. */
   limit(limitMs: number): void {
     Atomics.store(this.#shared, limitAt, limitMs);
   }
@@ -58,16 +58,16 @@ export class LoopWatchdog {
   }
 }
 
-/** The thread. It is handed over as text: nothing outside of it exists there. */
+/** The code of the thread. It is passed as text, so it cannot use anything outside of itself. */
 function watchTicks({ shared, everyMs, lastWords, signal }: Watched, parseStat: typeof parseProcessStat): void {
   const fs = process.getBuiltinModule('node:fs');
-  /** Of the main thread on Linux. Other systems do not say: there, of all threads. */
+  /** The processor time of the main thread on Linux. On other systems: of all threads. */
   const readUsedMs = (): number => {
     try {
       const stat = parseStat(fs.readFileSync(`/proc/self/task/${process.pid}/stat`, 'latin1'));
       if (stat !== undefined) return stat.processorMs;
     } catch {
-      // no such file
+      // not Linux
     }
     const { user, system } = process.cpuUsage();
     return (user + system) / 1_000;
@@ -83,7 +83,7 @@ function watchTicks({ shared, everyMs, lastWords, signal }: Watched, parseStat: 
     try {
       fs.writeSync(2, lastWords);
     } catch {
-      // standard error takes no more
+      // standard error is closed
     }
     process.kill(process.pid, signal);
   }, everyMs);

@@ -1,4 +1,4 @@
-/** How much memory this machine has, or the container on it that this process is in. */
+/** The memory of this machine, or of the container that this process runs in. */
 import { totalmem } from 'node:os';
 
 export function memoryBytes(): number {

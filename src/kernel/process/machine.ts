@@ -1,11 +1,11 @@
 /**
- * Where a process is, as far as its number means the same: a machine, or a container that counts processes for itself.
- * Containers may share a machine's name, and then the same number is another process in each.
+ * Identifies the scope in which process numbers are unique: a machine, or a container with a PID namespace of its own.
+ * Containers may share a machine's name, but the same number is another process in each.
  */
 import { readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
-/** Linux' own, which every process is in that is in no container. */
+/** The initial PID namespace of Linux. Every process outside of containers is in it. */
 const outermost = 'pid:[4026531836]';
 
 export function machineOf(namespace: string | undefined, name: string): string {

@@ -1,4 +1,4 @@
-/** The package's own files: found from wherever this code stands, in src/ or bundled in dist/. */
+/** The package's own files, found from the place of this code: in src/ or bundled in dist/. */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +11,7 @@ function findRoot(): string {
 
 const root = findRoot();
 
-/** Whether this code runs from src/, as in tests, and not from a build. */
+/** Whether this code runs from src/, as in tests, rather than from a build. */
 export const isSource: boolean = import.meta.url.endsWith('.ts');
 
 export function packageFile(...path: readonly string[]): string {

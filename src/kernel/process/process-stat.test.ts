@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { isProcessRunning, parseProcessStat, readProcessStat } from './process-stat.ts';
 
-/** A line as Linux writes it: 52 fields, each with its own number where nothing else is said. */
+/** A line as Linux writes it: 52 fields. Each field that has no value here holds its own number. */
 function makeStat(name: string, state: string): string {
   const rest = Array.from({ length: 49 }, (_, i) => i + 4);
   return `1 (${name}) ${state} ${rest.join(' ')}\n`;
 }
 
 describe('parseProcessStat', () => {
-  it.each(['node', 'tmux: server', ') Z 1 (', 'a) Z', ''])('The fields follow the name %j', (name) => {
+  it.each(['node', 'tmux: server', ') Z 1 (', 'a) Z', ''])('the fields follow the name %j', (name) => {
     expect(parseProcessStat(makeStat(name, 'S'))).toEqual({
       hasEnded: false,
       parent: 4,
@@ -31,16 +31,16 @@ describe('parseProcessStat', () => {
     ['T', false],
     ['Z', true],
     ['X', true],
-  ])('A process in state %s has ended: %j', (state, hasEnded) => {
+  ])('a process in state %s has ended: %j', (state, hasEnded) => {
     expect(parseProcessStat(makeStat('sh', state))?.hasEnded).toBe(hasEnded);
   });
 
-  it('An empty text is no process', () => {
+  it('an empty text is not a process', () => {
     expect(parseProcessStat('')).toBeUndefined();
   });
 });
 
-it('A process runs until it has ended', async () => {
+it('a process runs until it has ended', async () => {
   const child = spawn('sleep', ['60'], { stdio: 'ignore' });
   const pid = child.pid ?? 0;
   expect(isProcessRunning(pid)).toBe(true);
@@ -50,13 +50,13 @@ it('A process runs until it has ended', async () => {
   expect(isProcessRunning(pid)).toBe(false);
 });
 
-it('This process runs, and so does a process of another user', () => {
+it('this process runs, and so does a process of another user', () => {
   expect([isProcessRunning(process.pid), isProcessRunning(1)]).toEqual([true, true]);
 });
 
-describe.runIf(process.platform === 'linux')('On Linux', () => {
-  it('a process that its parent has not fetched does not run', async () => {
-    // the shell starts a child, prints its number, and becomes a program that fetches no children
+describe.runIf(process.platform === 'linux')('Linux', () => {
+  it('a zombie process does not count as running', async () => {
+    // the shell starts a child, prints its number, and becomes a program that does not wait for children
     const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'ignore'] });
     try {
       const [printed] = (await once(parent.stdout, 'data')) as [Buffer];
@@ -71,7 +71,7 @@ describe.runIf(process.platform === 'linux')('On Linux', () => {
     }
   });
 
-  it('a process whose name holds spaces and parentheses is read as any other', async () => {
+  it('a process whose name has spaces and parentheses is parsed correctly', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-stat-'));
     const program = join(folder, 'a) Z (b');
     copyFileSync('/bin/sleep', program);
@@ -90,8 +90,8 @@ describe.runIf(process.platform === 'linux')('On Linux', () => {
     }
   });
 
-  it('a process that is gone has no stat', () => {
-    // above the highest number that Linux gives out (2^22)
+  it('a process that does not exist has no stat', () => {
+    // above the highest process number of Linux (2^22)
     expect([readProcessStat(2 ** 23), isProcessRunning(2 ** 23)]).toEqual([undefined, false]);
   });
 });

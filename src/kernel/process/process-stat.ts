@@ -1,13 +1,13 @@
 /**
- * What Linux says of one process or thread in its file `stat` under /proc (proc_pid_stat(5)), and whether a process runs.
- * Other systems have no such file: `readProcessStat` returns undefined there, and `isProcessRunning` asks by signal 0.
+ * Reads the file `stat` of a process or thread under /proc (proc_pid_stat(5)), and checks whether a process runs. Other systems
+ * have no such file: there `readProcessStat` returns undefined, and `isProcessRunning` uses signal 0.
  *
- * Reading is synchronous: the kernel makes the file up in memory, in microseconds.
+ * Reading is synchronous, because the kernel generates the file in memory within microseconds.
  */
 import { readFileSync } from 'node:fs';
 
 export interface ProcessStat {
-  /** The process has ended, and its parent has not fetched its exit code yet. */
+  /** The process has ended, but its parent has not waited for it yet (a zombie). */
   readonly hasEnded: boolean;
   readonly parent: number;
   readonly group: number;
@@ -20,7 +20,7 @@ export interface ProcessStat {
   readonly environment: { readonly start: number; readonly end: number };
 }
 
-/** Undefined for a process that is gone, for one that this user may not see, and on systems other than Linux. */
+/** Undefined for a process that does not exist or that this user may not see, and on systems other than Linux. */
 export function readProcessStat(pid: number | 'self'): ProcessStat | undefined {
   let text: string;
   try {
@@ -31,10 +31,13 @@ export function readProcessStat(pid: number | 'self'): ProcessStat | undefined {
   return parseProcessStat(text);
 }
 
-/** Undefined for an empty file: a process that goes while it is read leaves one. Uses nothing outside of itself (loop-watchdog). */
+/**
+ * Undefined for an empty file, which a process that ends while it is read leaves. Uses nothing outside of itself
+ * (loop-watchdog).
+ */
 export function parseProcessStat(text: string): ProcessStat | undefined {
   const msPerClockTick = 10;
-  // the second field is the program's name in parentheses, and may hold spaces and parentheses; the third field is at 0
+  // the second field is the program's name in parentheses, which may contain spaces and parentheses; `fields` begins with the third
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state = ''] = fields;
   if (state === '') return undefined;
@@ -50,7 +53,7 @@ export function parseProcessStat(text: string): ProcessStat | undefined {
   };
 }
 
-/** Whether there is such a process. On Linux, one that has ended but was not fetched by its parent does not run. */
+/** Whether the process exists. On Linux, a zombie does not count as running. */
 export function isProcessRunning(pid: number): boolean {
   const stat = readProcessStat(pid);
   return stat === undefined ? canSignal(pid) : !stat.hasEnded;
@@ -61,7 +64,7 @@ function canSignal(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // not permitted: the process exists, and belongs to another user
+    // not permitted: the process exists, but belongs to another user
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
 }

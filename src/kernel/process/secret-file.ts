@@ -1,7 +1,7 @@
 /**
- * Reads a file with a secret. Every role and every such file has one rule: the file belongs to the user that runs Millrace,
- * nobody else may read or write it, and its content is well-formed. A file that breaks the rule is refused, and the
- * error names the file and the remedy.
+ * Reads a file with a secret. All roles and files have the same rule: the file belongs to the user that runs Millrace, other
+ * users may not read or write it, and its content is well-formed. A file that violates the rule is rejected with an
+ * error that names the file and the remedy.
  */
 import { readFile, stat } from 'node:fs/promises';
 import { MillraceError } from '../../errors.ts';
@@ -11,11 +11,11 @@ export interface SecretFile {
   /** The environment variable that may be set instead. */
   readonly variable: string;
   readonly findFault: (text: string) => string | undefined;
-  /** What to do about a file with a faulty content. */
+  /** The remedy for a malformed content. */
   readonly remedy: string;
 }
 
-/** The secret, without white space around it; undefined where there is no file. */
+/** The secret, without white space around it; undefined: there is no file. */
 export async function readSecretFile(file: SecretFile): Promise<string | undefined> {
   const { path, remedy } = file;
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
@@ -31,7 +31,7 @@ export async function readSecretFile(file: SecretFile): Promise<string | undefin
     throw rejectFile(
       file,
       `is open to other users (mode ${(found.mode & 0o777).toString(8)})`,
-      `chmod 600 ${path}; if somebody may have read it, use another key`,
+      `chmod 600 ${path}; if another user may have read it, use another key`,
     );
   const text = (await readFile(path, 'utf8')).trim();
   const fault = file.findFault(text);

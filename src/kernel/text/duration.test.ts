@@ -57,7 +57,7 @@ describe('humantime', () => {
     ['1yr', 31_557_600_000],
     ['1year', 31_557_600_000],
     ['2years', 2 * 31_557_600_000],
-  ])('%j is read', (text, ms) => {
+  ])('the duration %j is accepted', (text, ms) => {
     expect(parseDuration(text)).toEqual({ ok: true, ms });
   });
 
@@ -78,7 +78,7 @@ describe('humantime', () => {
     ['99999999999999999999y', 'too long'],
     ['9007199254740992ms', 'too long'],
     ['1'.repeat(1000), 'too long'],
-  ])('%j is refused', (text, message) => {
+  ])('the duration %j is rejected', (text, message) => {
     expect(parseDuration(text)).toEqual({ ok: false, message: expect.stringContaining(message) as unknown });
   });
 });
@@ -94,7 +94,7 @@ describe('ISO 8601', () => {
     ['PT1.5H', 90 * minute],
     ['PT36H', 36 * hour],
     ['PT0S', 0],
-  ])('%j is read', (text, ms) => {
+  ])('the duration %j is accepted', (text, ms) => {
     expect(parseDuration(text)).toEqual({ ok: true, ms });
   });
 
@@ -112,19 +112,19 @@ describe('ISO 8601', () => {
     ['P1M', 'depends on the calendar'],
     ['P1Y', 'depends on the calendar'],
     ['P1Y2M3DT4H', 'depends on the calendar'],
-  ])('%j is refused', (text, message) => {
+  ])('the duration %j is rejected', (text, message) => {
     expect(parseDuration(text)).toEqual({ ok: false, message: expect.stringContaining(message) as unknown });
   });
 });
 
-describe('the sign', () => {
-  test('is taken only where asked for', () => {
+describe('signed durations', () => {
+  test('a negative duration is accepted only with the option signed', () => {
     expect(parseDuration('-3m')).toEqual({ ok: false, message: 'must not be negative' });
     expect(parseDuration('-3m', { signed: true })).toEqual({ ok: true, ms: -3 * minute });
     expect(parseDuration('-PT3M', { signed: true })).toEqual({ ok: true, ms: -3 * minute });
   });
 
-  test('comes first, once, and makes no negative nothing', () => {
+  test('the sign comes first and only once, and -0s is 0', () => {
     expect(parseDuration(' -3m', { signed: true }).ok).toBe(false);
     expect(parseDuration('--3m', { signed: true }).ok).toBe(false);
     expect(parseDuration('-', { signed: true }).ok).toBe(false);
@@ -140,11 +140,11 @@ describe('formatDuration', () => {
     [7 * day, '7d'],
     [day + 1001, '1d 1s 1ms'],
     [-3 * minute, '-3m'],
-  ])('%i is %j', (ms, text) => {
+  ])('%i ms are formatted as %j', (ms, text) => {
     expect(formatDuration(ms)).toBe(text);
   });
 
-  test('is read back to the same number, whatever it is', () => {
+  test('parseDuration reads the text of formatDuration back to the same number', () => {
     fc.assert(
       fc.property(fc.maxSafeInteger(), (ms) => {
         expect(parseDuration(formatDuration(ms), { signed: true })).toEqual({ ok: true, ms: ms + 0 });
@@ -153,7 +153,7 @@ describe('formatDuration', () => {
   });
 });
 
-test('any text at all is answered, never thrown at', () => {
+test('parseDuration throws for no text', () => {
   fc.assert(
     fc.property(
       fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom(...'-PT0159.,smhdwMy '.split('')), maxLength: 12 })),

@@ -1,10 +1,10 @@
 /**
  * Durations as people write them, to whole milliseconds and back.
  *
- * Two notations: humantime's, as the Rust crate of that name reads it (`1d`, `1h 30m`, `30minutes`, `2 days`, `1.5h`;
- * a month is 30.44 days, a year 365.25), and ISO 8601's (`PT1H30M`, `P1D`, `P2W`). ISO years and months have no fixed
- * length and are refused. What cannot be said exactly in milliseconds, or not in a safe integer of them, is refused
- * too. Nothing here throws: a text that is no duration gives a sentence that says why.
+ * Two notations are accepted: that of the Rust crate humantime (`1d`, `1h 30m`, `30minutes`, `2 days`, `1.5h`; a month is
+ * 30.44 days, a year 365.25), and ISO 8601 (`PT1H30M`, `P1D`, `P2W`). ISO years and months have no fixed length and are
+ * rejected. Durations that are no whole, safe integer of milliseconds are rejected as well. Nothing here throws: for a text
+ * that is not a duration the result has a message with the reason.
  */
 
 export type DurationResult =
@@ -44,7 +44,7 @@ const fractionDigits = 9;
 const scale = 10n ** BigInt(fractionDigits);
 const perMs = 1_000_000n * scale;
 
-/** `signed`: one `-` may come first, with nothing before it. */
+/** `signed`: the text may begin with `-`. */
 export function parseDuration(text: string, options: { readonly signed?: boolean } = {}): DurationResult {
   if (text.length > longestText) return reject('is too long for a duration');
   const negative = text.startsWith('-');
@@ -65,7 +65,7 @@ function reject(message: string): DurationResult {
 
 const span = /\s*(\d[\d\s]*)(?:\.(\d+))?\s*([A-Za-zµμ]*)\s*/y;
 
-/** The sum of the spans of a humantime text, or what is wrong with it. */
+/** The sum of the spans of a humantime text, or a message about its fault. */
 function sumHuman(text: string): bigint | string {
   if (/^0+$/.test(text)) return 0n;
   let sum = 0n;
@@ -116,7 +116,7 @@ function isoParts(text: string, prefix: string): IsoPart[] {
   });
 }
 
-/** Each unit at most once, larger ones first, and only the last may have a fraction. */
+/** Whether each unit occurs at most once, larger ones first, and only the last has a fraction. */
 function inOrder(parts: readonly IsoPart[]): boolean {
   const ranks = parts.map(({ unit }) => isoOrder.indexOf(unit));
   const ascending = ranks.every((rank, i) => rank > (ranks[i - 1] ?? -1));
@@ -139,7 +139,7 @@ const formatUnits: readonly (readonly [string, number])[] = [
   ['ms', 1],
 ];
 
-/** In humantime's notation, from days down: `1d 2h 30m`. `parseDuration` reads it back to the same number. */
+/** Formats in humantime's notation, from days down: `1d 2h 30m`. `parseDuration` reads it back to the same number. */
 export function formatDuration(ms: number): string {
   let left = Math.abs(Math.trunc(ms));
   const parts: string[] = [];

@@ -1,6 +1,6 @@
-/** Numbers of JSON that a JavaScript number cannot hold: they would be stored as something else, in silence. */
+/** JSON numbers that a JavaScript number cannot represent. They would silently be stored as another number. */
 
-/** What is wrong with a parsed number, or nothing. */
+/** The fault of a parsed number; undefined: it is exact. */
 export function numberFault(value: number): string | undefined {
   if (!Number.isFinite(value)) return 'must be a finite number, below 1.8e308';
   if (!Number.isInteger(value) || Number.isSafeInteger(value)) return undefined;

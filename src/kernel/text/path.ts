@@ -1,4 +1,4 @@
-/** Ways into a document that nothing is known of yet, and paths as faults show them: `tasks[2].depends[0]`, `env["A B"]`. */
+/** Access to documents of unknown shape, and paths as faults show them: `tasks[2].depends[0]`, `env["A B"]`. */
 
 export type PathPart = string | number;
 
@@ -14,7 +14,7 @@ export function formatPath(parts: readonly PathPart[]): string {
   }, '');
 }
 
-/** What is there, or undefined. */
+/** The value at the path, or undefined. */
 export function valueAt(document: unknown, parts: readonly PathPart[]): unknown {
   return parts.reduce<unknown>((value, part) => {
     if (Array.isArray(value)) return typeof part === 'number' ? (value[part] as unknown) : undefined;

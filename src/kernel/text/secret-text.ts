@@ -1,11 +1,11 @@
-/** How secrets are made, and the rules for those that a person may choose, in an environment variable or a file. */
+/** Generates secrets, and checks secrets that a user chooses in an environment variable or a file. */
 import { randomBytes } from 'node:crypto';
 
-/** The shortest secret that is accepted anywhere, in characters. Generated ones have at least 26. */
+/** The minimum length of any secret, in characters. Generated ones have at least 26. */
 export const minSecretLength = 16;
 const maxKeyLength = 200;
 
-/** 128 random bits, with a prefix that scanners for leaked secrets can know. */
+/** 128 random bits, with a prefix that secret scanners can recognize. */
 export function newSecret(prefix: 'mrk_' | 'mrs_' | 'mrl_'): string {
   return prefix + randomBytes(16).toString('base64url');
 }
@@ -14,7 +14,7 @@ export function newSecret(prefix: 'mrk_' | 'mrs_' | 'mrl_'): string {
 const sendable = /^[!-9;-~]*$/;
 const controlCharacter = /\p{Cc}/u;
 
-/** What is wrong with a key of the API, such as a root key; undefined when nothing is. */
+/** The fault of a key of the API, such as a root key; undefined: it is valid. */
 export function findKeyFault(key: string, what: string): string | undefined {
   if (key.length === 0) return 'is empty';
   if (key.length < minSecretLength) return `is too short: ${what} has at least ${minSecretLength} characters`;
@@ -27,7 +27,7 @@ export function findRootKeyFault(key: string): string | undefined {
   return findKeyFault(key, 'a root key');
 }
 
-/** What is wrong with a secret key; undefined when nothing is. Spaces are allowed: it may be a phrase. */
+/** The fault of a secret key; undefined: it is valid. Spaces are allowed, because it may be a phrase. */
 export function findSecretKeyFault(key: string): string | undefined {
   if (key.length === 0) return 'is empty';
   if (key.length < minSecretLength) return `is too short: a secret key has at least ${minSecretLength} characters`;

@@ -1,9 +1,9 @@
-/** What is said of values that do not fit: the words, and where. */
+/** The faults of a value, as `path message`. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { faultWords, fieldsOf, shapeFaults } from './shape-faults.ts';
 
-function told(schema: z.ZodType, value: unknown): string[] {
+function faultsOf(schema: z.ZodType, value: unknown): string[] {
   const { error } = schema.safeParse(value, faultWords);
   return shapeFaults(error?.issues ?? [], ['body'], fieldsOf(schema)).map(({ path, message }) => `${path} ${message}`);
 }
@@ -22,7 +22,7 @@ const shape = z.strictObject({
   code: z.string().regex(/^x/).optional(),
 });
 
-describe('a fault', () => {
+describe('shapeFaults', () => {
   it.each([
     [undefined, 'body is required'],
     [[], 'body must be a mapping, not a list'],
@@ -52,10 +52,10 @@ describe('a fault', () => {
     [{ name: 'a', code: 'y' }, 'body.code must be of another form'],
     [{ name: 'a', limt: 3 }, 'body.limt is not a field here; did you mean limit?'],
     [{ name: 'a', 'x y': 3 }, 'body["x y"] is not a field here'],
-  ])('in %j: %s', (value, words) => expect(told(shape, value)).toEqual([words]));
+  ])('the fault of %j is: %s', (value, words) => expect(faultsOf(shape, value)).toEqual([words]));
 
-  it('is told with all the others', () => {
-    expect(told(shape, { limit: 0, one: 1, two: 2 })).toEqual([
+  it('all faults are reported together', () => {
+    expect(faultsOf(shape, { limit: 0, one: 1, two: 2 })).toEqual([
       'body.name is required',
       'body.limit must be at least 1',
       'body.one is not a field here',
@@ -63,8 +63,8 @@ describe('a fault', () => {
     ]);
   });
 
-  it('is told in the words of its schema where that has some', () => {
+  it('a message of the schema itself takes precedence', () => {
     const own = z.string({ error: 'is no name' }).min(2, 'is too short a name');
-    expect([told(own, 4), told(own, 'a')]).toEqual([['body is no name'], ['body is too short a name']]);
+    expect([faultsOf(own, 4), faultsOf(own, 'a')]).toEqual([['body is no name'], ['body is too short a name']]);
   });
 });

@@ -1,4 +1,4 @@
-/** What a schema finds wrong with a value, as faults: where it is, and a sentence that a person can act on. */
+/** Converts the issues of a zod schema to faults: a path, and a sentence that the user can act on. */
 import { z } from 'zod';
 import type { Fault } from '../../errors.ts';
 import { formatPath, isRecord, type PathPart } from './path.ts';
@@ -7,10 +7,10 @@ import { didYouMean } from './suggest.ts';
 type Issue = z.core.$ZodIssue;
 type RawIssue = z.core.$ZodRawIssue;
 
-/** Our words in place of zod's, for `safeParse`; those that a schema brings go before them. */
+/** Replaces zod's messages, for `safeParse`. Messages of a schema itself take precedence. */
 export const faultWords: { readonly error: z.core.$ZodErrorMap } = { error: sentence };
 
-/** Every fault of what was parsed with `faultWords`. `of` are the fields that there could have been at its top. */
+/** All faults of a value that was parsed with `faultWords`. `of` lists the known fields at its top level, for suggestions. */
 export function shapeFaults(
   issues: readonly Issue[],
   at: readonly PathPart[] = [],
@@ -40,7 +40,7 @@ export function pathOf({ path }: Issue): readonly PathPart[] {
   return path.map((part) => (typeof part === 'number' ? part : String(part)));
 }
 
-/** What is wrong with the one alternative of a union whose type fits, if there is one. */
+/** The issues of the only alternative of a union whose type fits; undefined: none or several fit. */
 export function meantIssues({ errors }: z.core.$ZodIssueInvalidUnion): readonly Issue[] | undefined {
   const fitting = errors.filter(
     (alternative) => !alternative.some(({ code, path }) => code === 'invalid_type' && path.length === 0),
@@ -97,7 +97,7 @@ function typeSentence(expected: string, value: unknown): string {
     return `must be text; put ${String(value)} in quotes`;
   }
   if (value === null) return `must be ${wanted}, not empty`;
-  // of a number that is not whole, or of a text that was none
+  // a number that is not an integer, or NaN
   if (typeof value === 'number' && ['int', 'number'].includes(expected)) return `must be ${wanted}`;
   return `must be ${wanted}, not ${kindOf(value)}`;
 }

@@ -1,4 +1,4 @@
-/** A text as one word of a shell's command line: names may hold spaces, and a command that is copied must still work. */
+/** Quotes a text as one word of a shell command line, so that a copied command works with names that contain spaces. */
 export function shellWord(text: string): string {
   return /^[\w./:@+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -1,8 +1,8 @@
-/** "Did you mean …?": the known word nearest to one that is not known, if any is near. */
+/** "Did you mean …?": finds the known word that is most similar to an unknown one, if any is similar enough. */
 
 const longestWord = 60;
 
-/** Near is: at most a third of the letters wrong, whatever their case. */
+/** Similar enough: at most a third of the letters differ, ignoring case. */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   if (word.length > longestWord) return undefined;
   const lower = word.toLowerCase();
@@ -19,7 +19,7 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   return best;
 }
 
-/** A clause to hang on a message, empty if nothing is near. */
+/** A clause to append to a message; empty: no word is similar enough. */
 export function didYouMean(word: string, known: Iterable<string>): string {
   const found = nearest(word, known);
   return found === undefined ? '' : `; did you mean ${found}?`;

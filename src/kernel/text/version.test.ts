@@ -25,12 +25,12 @@ const ordered = [
   '10.0.0',
 ];
 
-describe('the order of versions', () => {
-  it('is that of Semantic Versioning', () => {
+describe('compareVersions', () => {
+  it('versions sort in the order of Semantic Versioning', () => {
     expect(ordered.toReversed().toSorted(compareVersions)).toEqual(ordered);
   });
 
-  it('is the same from both ends, and none is newer than itself', () => {
+  it('the order is symmetric, and no version is newer than itself', () => {
     const any = fc.constantFrom(...ordered);
     fc.assert(
       fc.property(any, any, (a, b) => {
@@ -40,7 +40,7 @@ describe('the order of versions', () => {
     );
   });
 
-  it('does not look at what follows a plus', () => {
+  it('build metadata does not affect the order', () => {
     expect(compareVersions('1.0.0+build.7', '1.0.0')).toBe(0);
     expect(compareVersions('1.0.0-rc.1+7', '1.0.0')).toBeLessThan(0);
   });
@@ -57,23 +57,23 @@ it.each([
   ['..', false],
   ['', false],
   [`1.0.0-${'a'.repeat(100)}`, false],
-])('%j is a version: %s', (text, is) => expect(isVersion(text)).toBe(is));
+])('the text %j is a version: %s', (text, is) => expect(isVersion(text)).toBe(is));
 
-describe('where one goes that is not told where', () => {
+describe('newestFor', () => {
   const here = ['0.5.0-beta.1', '0.1.0', '0.3.0', '0.2.0-rc.1'];
 
-  it('is the newest stable version', () => {
+  it('the default target is the newest stable version', () => {
     expect(newestFor('0.1.0', here)).toBe('0.3.0');
     expect(newestFor(null, here)).toBe('0.3.0');
     expect(newestFor('0.1.0', [])).toBeUndefined();
   });
 
-  it('is the newest of all from a pre-release, and where no other is here', () => {
+  it('the default target is the newest version of all from a pre-release, or if only pre-releases exist', () => {
     expect(newestFor('0.2.0-rc.1', here)).toBe('0.5.0-beta.1');
     expect(newestFor('0.1.0', ['0.5.0-beta.1', '0.5.0-beta.2'])).toBe('0.5.0-beta.2');
   });
 
-  it('is the same of builds of one version, however they are listed', () => {
+  it('the default target among builds of one version does not depend on their order', () => {
     for (const builds of [
       ['1.0.0+a', '1.0.0+b'],
       ['1.0.0+b', '1.0.0+a'],

@@ -7,7 +7,7 @@ export function isVersion(text: string): boolean {
   return text.length <= longest && shape.test(text);
 }
 
-/** Below zero when `a` comes first, above when `b` does. What is no version at all comes before every version. */
+/** Negative if `a` comes first, positive if `b` does. A text that is not a version comes before every version. */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [shape.exec(a), shape.exec(b)];
   if (left === null || right === null) return Number(left !== null) - Number(right !== null) || compareTexts(a, b);
@@ -19,8 +19,8 @@ export function isNewer(version: string, than: string): boolean {
 }
 
 /**
- * Where one goes that is at `from` and is not told where: to the newest stable version, and only from a pre-release, or
- * where there is nothing else, to a pre-release. Builds of one version: by name.
+ * The default target of an upgrade from `from`: the newest stable version. From a pre-release, or if there is no stable version,
+ * it is the newest version of all. Builds of one version are ordered by name.
  */
 export function newestFor(from: string | null, versions: readonly string[]): string | undefined {
   const sorted = versions.toSorted().sort(compareVersions);
@@ -46,7 +46,7 @@ function comparePreReleases(a: string | undefined, b: string | undefined): numbe
   return right[at] === undefined ? 1 : compareIdentifiers(left[at] ?? '', right[at]);
 }
 
-/** Numbers by their value, before all words; words letter by letter. */
+/** Numbers by value, before all words; words alphabetically. */
 function compareIdentifiers(a: string, b: string): number {
   const [left, right] = [/^\d+$/.test(a), /^\d+$/.test(b)];
   if (left && right) return Number(a) - Number(b);

@@ -5,7 +5,7 @@
 -- element for each wish. A wish only gets runs of its lanes.
 --
 -- p_runs may contain a run more than once. The first wish gets it. Runs that another transaction has locked are skipped:
--- most likely somebody is claiming them. Runs of paused jobs are parked.
+-- most likely another claim is taking them. Runs of paused jobs are parked.
 --
 -- Locks: live by id with skip locked, then lease by worker, then as park_runs.
 create or replace function accept_runs(

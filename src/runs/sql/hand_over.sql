@@ -6,7 +6,7 @@
 -- nothing that is ready in these lanes was left. Runs beyond p_max_bytes of params come without params and with
 -- "fits": false; the caller returns them to the queue.
 --
--- It waits for nobody, because the caller holds locks that come later in the lock order: a worker whose lease another
+-- It never waits for a lock, because the caller holds locks that come later in the lock order: a worker whose lease another
 -- transaction has locked gets nothing. Runs of paused jobs stay where they are; the next claim parks them.
 --
 -- Locks: live, then lease, both with skip locked.

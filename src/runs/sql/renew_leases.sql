@@ -1,7 +1,7 @@
 -- Renews the leases of workers and returns what each worker holds.
 --
 -- A newer incarnation of a worker takes over at once: runs of the older one return to the queue, counted as lost, and the
--- older one is told that it holds nothing. A run that was claimed more than p_slack ago and that the heartbeat does not name
+-- answer to the older one lists no held runs. A run that was claimed more than p_slack ago and that the heartbeat does not name
 -- returns to the queue too. Runs that were lost too often or are being cancelled are left to the sweep (take_back_runs).
 --
 -- Locks: lease by worker, then live by id.

@@ -19,7 +19,7 @@ export const functionKind = defineKind({
       name: text(printableFault, { minLength: 1, maxLength: longestName }).describe(
         'The name under which the worker registered the function.',
       ),
-      input: z.unknown().optional().describe('Anything JSON can say; given to the function as its input.'),
+      input: z.unknown().optional().describe('Any JSON value; passed to the function as its input.'),
     })
     .meta({ title: 'Function', description: 'Run a JavaScript function that a worker has registered.' }),
   templates: ['input'],

@@ -15,8 +15,8 @@ async function load(name: string, source: string): Promise<string[]> {
   return Object.keys(await loadFunctions(join(folder, name))).sort();
 }
 
-describe('functions of a file', () => {
-  it('are its named exports and the members of its default export', async () => {
+describe('loadFunctions', () => {
+  it('the functions of a file are its named exports and the members of its default export', async () => {
     const source =
       'export const a = () => 1; export async function b() {} export const n = 5; export default { c() {}, a };';
     expect(await load('good.mjs', source)).toEqual(['a', 'b', 'c']);
@@ -30,11 +30,11 @@ describe('functions of a file', () => {
     ['nameless.mjs', 'export default () => 1', /default export is a function without a name/],
     ['generator.mjs', 'export async function* steps() { yield 1; }', /"steps" is a generator/],
     ['twice.mjs', 'export const a = () => 1; export default { a: () => 2 }', /exports "a" twice/],
-  ])('%s is refused with the reason', async (name, source, reason) => {
+  ])('the file %s is rejected with the reason', async (name, source, reason) => {
     await expect(load(name, source)).rejects.toThrow(reason);
   });
 
-  it('of a file that does not exist are refused by its name', async () => {
+  it('a file that does not exist is rejected by name', async () => {
     await expect(loadFunctions(join(folder, 'absent.mjs'))).rejects.toThrow(/absent\.mjs/);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Loads task functions from a JavaScript module: its named exports, and those of its default export, that are functions.
- * What cannot be used is refused with the file and the reason.
+ * Loads task functions from a JavaScript module: its named exports, and the members of its default export, that are functions.
+ * A file that cannot be used is rejected with its name and the reason.
  */
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -38,7 +38,8 @@ function collect(file: string, loaded: object): Map<string, TaskFunction> {
     functions.set(name, value);
   }
   for (const [name, value] of functions) {
-    if (types.isGeneratorFunction(value)) throw makeFault(file, `"${name}" is a generator, which nobody would run on`);
+    if (types.isGeneratorFunction(value))
+      throw makeFault(file, `"${name}" is a generator, whose values nothing would consume`);
   }
   return functions;
 }

@@ -12,7 +12,7 @@ function call(name: string, input: unknown = null): Task {
   return makeTask({ kind: 'function', name, input });
 }
 
-it('gives the function its input and the facts of its run', async () => {
+it('a function gets its input and the facts of its run', async () => {
   const seen: { input: unknown; context: FunctionContext }[] = [];
   const functions: TaskFunctions = { f: (input, context: FunctionContext) => seen.push({ input, context }) };
   const task = call('f', { a: [1] });
@@ -23,7 +23,7 @@ it('gives the function its input and the facts of its run', async () => {
   expect(first?.context.instant).toEqual(new Date('2026-01-02T03:04:05Z'));
 });
 
-it('a name that is not registered is an error that lists those that are', async () => {
+it('an unknown name is an error that lists the registered names', async () => {
   const runtime = functionRuntime({ functions: { beta: () => 1, alpha: () => 1 } });
   for (const name of ['gamma', 'constructor', '__proto__']) {
     const outcome = await runtime.run(call(name), new Recorder(), never);
@@ -33,7 +33,7 @@ it('a name that is not registered is an error that lists those that are', async 
   }
 });
 
-it('what is thrown is a failure; its stack goes to the log', async () => {
+it('a thrown error is a failure, and its stack goes to the log', async () => {
   const functions: TaskFunctions = {
     error: async () => await Promise.reject(new TypeError('broken')),
     text: async () => await Promise.reject('only text'),
@@ -45,7 +45,7 @@ it('what is thrown is a failure; its stack goes to the log', async () => {
   expect(await runtime.run(call('text'), output, never)).toMatchObject({ state: 'failure', reason: 'only text' });
 });
 
-it('a function that comes back after it was given up says nothing any more', async () => {
+it('a function that returns after it was abandoned has no effect', async () => {
   const control = new AbortController();
   const output = new Recorder();
   let comeBack = (): void => {};
@@ -69,7 +69,7 @@ it('a function that comes back after it was given up says nothing any more', asy
   expect(output.pieces).toEqual([]);
 });
 
-it('a worker without functions does not offer to run any', () => {
+it('a worker without functions does not serve the kind function', () => {
   const worker = (): WorkerIdentity => ({ worker: newId(), incarnation: 1 });
   const served = (functions: TaskFunctions): string[] =>
     makeRuntimes(workKinds, { functions, environment: {}, worker }).flatMap((runtime) => runtime.serves);

@@ -1,10 +1,10 @@
 /**
- * The runtime `function` for functions of the program that the worker is part of (`createWorker`): they are called in
- * its own process.
+ * The runtime `function` for functions of the program that contains the worker (`createWorker`). They are called in its own
+ * process.
  *
- * There a function cannot be killed. When its signal aborts it has the grace to return; after that the run is given up,
- * and whatever the function still does or says counts for nothing. One that never yields to the event loop stops its
- * whole process; functions of a file have processes of their own (`processes.ts`).
+ * There a function cannot be killed. When its signal aborts, it has the grace to return; after that the run is abandoned, and
+ * later results and output of the function are ignored. A function that never yields to the event loop blocks its whole process;
+ * functions of a file have processes of their own (`processes.ts`).
  */
 import { types } from 'node:util';
 import {
@@ -24,25 +24,25 @@ import {
 } from '../contract.ts';
 import { resultOfValue } from '../task/result.ts';
 
-/** What every function is told beside the facts of its run. */
+/** The members of the context besides the facts of the run. */
 interface CallContext {
-  /** Aborts on timeout, cancellation, lost lease and drain; its reason says which. */
+  /** Aborts on timeout, cancellation, a lost lease and drain; its reason says which. */
   readonly signal: AbortSignal;
   /** Adds a line to the run's log. */
   readonly log: (line: string) => void;
 }
 
-/** What a function is told that a job's task names: the facts of its run, the instant as a date. */
+/** The context of a function that a job's task names: the facts of its run, with the instant as a date. */
 export interface FunctionContext extends Omit<TaskFacts, 'instant'>, CallContext {
   readonly instant: Date;
 }
 
-/** The same of one that a node of a flow names. */
+/** The context of a function that a node of a flow names. */
 export interface NodeContext extends NodeFacts, CallContext {}
 
 /**
- * To return means success, and what is returned is the result; anything thrown means failure. A function that only tasks of
- * jobs name, or only nodes, may say so by the type of its context. (Of a method TypeScript allows that.)
+ * A function that returns has succeeded, and the returned value is the result; a function that throws has failed. A function that
+ * only tasks of jobs use, or only nodes, may declare the narrower type of its context. (TypeScript allows that for methods.)
  */
 export type TaskFunction = { call(input: unknown, context: FunctionContext | NodeContext): unknown }['call'];
 export type TaskFunctions = Readonly<Record<string, TaskFunction>>;
@@ -78,7 +78,7 @@ export function unknownFunction(name: string, functions: TaskFunctions): string 
   const known = Object.keys(functions)
     .sort()
     .map((each) => `"${each}"`);
-  return `there is no function "${name}" on this worker; it has ${known.length > 0 ? known.join(', ') : 'none at all'}`;
+  return `there is no function "${name}" on this worker; it has ${known.length > 0 ? known.join(', ') : 'no functions'}`;
 }
 
 async function call(
@@ -93,7 +93,7 @@ async function call(
       input,
       contextOf(task.facts, signal, (line) => gate.line('out', line)),
     );
-    // nobody would ask it for its values, so its body would never run: that is no success
+    // its body would never run, because nothing would consume its values: that is not a success
     if (types.isGeneratorObject(returned))
       return faulty(`the function "${called.name}" is a generator; make it a plain one`);
     return { ...success, ...resultOfValue(returned) };
@@ -103,12 +103,12 @@ async function call(
   }
 }
 
-/** Whatever was thrown, for the log. */
+/** Formats a thrown value for the log. */
 export function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? String(error)) : String(error);
 }
 
-/** Whatever was thrown, as a reason. */
+/** Formats a thrown value as a reason. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message || error.name : String(error);
 }
@@ -121,7 +121,7 @@ export function contextOf(
   return facts.node === null ? { ...facts, instant: new Date(facts.instant), signal, log } : { ...facts, signal, log };
 }
 
-/** `passed` resolves a grace after the signal has aborted; never, if it does not. */
+/** `passed` resolves after the grace once the signal has aborted; otherwise never. */
 function makeLimit(signal: AbortSignal, usualMs: number): { passed: Promise<Outcome>; release(): void } {
   let timer: NodeJS.Timeout | undefined;
   let begin = (): void => {};
@@ -143,8 +143,8 @@ function makeLimit(signal: AbortSignal, usualMs: number): { passed: Promise<Outc
 }
 
 /**
- * Lets lines through until the run is over. A function that logs without pause cannot be held up; the log's own limit
- * bounds what it can take.
+ * Passes lines on until the run is over. A function that logs without pause cannot be slowed down; the limit of the log limits
+ * its output.
  */
 class Gate {
   #output: Output | undefined;

@@ -1,12 +1,12 @@
 /**
  * The program of a process that calls the functions of a file, one at a time, for the worker that started it.
  *
- * 1. What a function prints, by its `log`, by `console` or by the process's own streams, goes to the log of its run and
- *    to no other's: a late word of one that has ended goes to the worker's own output.
- * 2. It writes without a queue: what was said has been said, however the process ends, and a function that prints
- *    faster than can be kept is held up.
- * 3. An exception that nobody caught is the failure of the run that it comes from, and the end of the process. If that
- *    run has ended, nobody else's fails for it: the worker's own output has it, and the process is used for no more.
+ * 1. Everything that a function prints, by its `log`, by `console` or by the process's own streams, goes to the log of its run
+ *    only. Output after the end of the call goes to the worker's own output.
+ * 2. It writes synchronously: output is not lost, however the process ends, and a function that prints faster than its output can
+ *    be stored is slowed down.
+ * 3. An uncaught exception is the failure of the run that caused it, and ends the process. If that run has ended, no other run
+ *    fails because of it: it goes to the worker's own output, and the process gets no more calls.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { writeSync } from 'node:fs';
@@ -16,7 +16,7 @@ import type { RunFacts, StreamName } from '../contract.ts';
 import { contextOf, messageOf, stackOf, type TaskFunctions, unknownFunction } from './function.ts';
 import { loadFunctions } from './file.ts';
 import { resultOfValue } from '../task/result.ts';
-import { descriptors, LineReader, type Order, printBytes, type Word } from './wire.ts';
+import { descriptors, LineReader, type Order, printBytes, type HostMessage } from './wire.ts';
 
 interface Call {
   readonly stop: AbortController;
@@ -26,8 +26,8 @@ interface Call {
 const calls = new AsyncLocalStorage<Call>();
 let current: Call | undefined;
 
-function send(word: Word): void {
-  const line = Buffer.from(`${JSON.stringify(word)}\n`);
+function send(message: HostMessage): void {
+  const line = Buffer.from(`${JSON.stringify(message)}\n`);
   for (let at = 0; at < line.length; ) at += writeSync(descriptors.toWorker, line, at);
 }
 
@@ -37,17 +37,20 @@ function print(stream: StreamName, data: Buffer): void {
   }
 }
 
-/** Whole, because the worker masks secrets in it, and could not see one that is cut. This long is no reason any more. */
-const longestReason = 1_000_000;
+/**
+ * Reasons are sent completely, because the worker masks secrets in them and could not recognize one that is cut. Longer ones are
+ * replaced.
+ */
+const maxReasonLength = 1_000_000;
 
 function end(call: Call, state: 'success' | 'failure' | 'error', reason: string | null, returned?: unknown): void {
   if (!call.open) return;
   call.open = false;
   current = undefined;
-  const tooLong = reason !== null && reason.length > longestReason;
+  const tooLong = reason !== null && reason.length > maxReasonLength;
   send({
     end: state,
-    reason: tooLong ? `its message has ${reason.length} characters; the log has it` : reason,
+    reason: tooLong ? `its message has ${reason.length} characters; see the log` : reason,
     ...resultOfValue(returned),
   });
 }
@@ -57,7 +60,7 @@ function fail(call: Call, error: unknown): void {
   end(call, 'failure', messageOf(error));
 }
 
-/** What is printed during a call belongs to its run. */
+/** Diverts output during a call to the log of its run. */
 function divert(stream: NodeJS.WriteStream, name: StreamName): void {
   const write = stream.write.bind(stream);
   function diverted(data: string | Uint8Array, encoding?: unknown, done?: unknown): boolean {
@@ -86,7 +89,7 @@ async function run(functions: TaskFunctions, { name, input, facts }: Called, cal
   try {
     const returned = await called(input, contextOf(facts, call.stop.signal, log));
     if (types.isGeneratorObject(returned))
-      end(call, 'error', `the function "${name}" made a generator, which nobody runs`);
+      end(call, 'error', `the function "${name}" returned a generator, whose values nothing would consume`);
     else end(call, 'success', null, returned);
   } catch (error) {
     fail(call, error);
@@ -99,14 +102,14 @@ interface Called {
   readonly facts: RunFacts;
 }
 
-function obey(functions: TaskFunctions, order: Order): void {
+function handle(functions: TaskFunctions, order: Order): void {
   if ('stop' in order) return current?.stop.abort(order.stop);
   const call: Call = { stop: new AbortController(), open: true };
   current = call;
   void calls.run(call, () => run(functions, order.call, call));
 }
 
-/** Where something belongs to no call at all, such as a timer of the file itself, the one under way has to answer for it. */
+/** An exception that belongs to no call, such as that of a timer of the file itself, is attributed to the call under way. */
 function onUncaught(error: unknown): void {
   send({ spent: true });
   const from = calls.getStore() ?? current;
@@ -125,9 +128,9 @@ async function main(file: string): Promise<void> {
   const orders = new Socket({ fd: descriptors.fromWorker, readable: true, writable: false });
   const reader = new LineReader();
   orders.on('data', (data) => {
-    for (const line of reader.push(data)) obey(functions, JSON.parse(line) as Order);
+    for (const line of reader.push(data)) handle(functions, JSON.parse(line) as Order);
   });
-  // the worker is gone, or wants us to go
+  // the worker has ended, or wants this process to end
   orders.on('close', () => process.exit(0));
   send({ ready: Object.keys(functions) });
 }

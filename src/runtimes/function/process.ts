@@ -1,6 +1,6 @@
 /**
- * A process that calls the functions of a file, seen from its worker. It calls one function at a time, and it can be
- * killed whatever the function does; what it says is checked, and what makes no sense is its end.
+ * A process that calls the functions of a file, from its worker's side. It calls one function at a time, and can be killed whatever
+ * the function does. Its messages are validated, and an invalid one ends it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
@@ -9,13 +9,13 @@ import { MillraceError } from '../../errors.ts';
 import { newId } from '../../kernel/id.ts';
 import { within } from '../../kernel/service.ts';
 import { failed, graceMs, type Outcome, type Output, type RunFacts } from '../contract.ts';
-import { descriptors, LineReader, type Order, type Word } from './wire.ts';
+import { descriptors, LineReader, type Order, type HostMessage } from './wire.ts';
 import { resultOfText } from '../task/result.ts';
 import { markVariable, preferForOom, TaskProcesses } from '../process/task-processes.ts';
 import type { TaskUser, TaskUsers } from '../users/task-users.ts';
 import type { Watcher } from '../process/watcher.ts';
 
-const word: z.ZodType<Word> = z.union([
+const hostMessage: z.ZodType<HostMessage> = z.union([
   z.strictObject({ print: z.base64(), stream: z.enum(['out', 'err']) }),
   z.strictObject({
     end: z.enum(['success', 'failure', 'error']),
@@ -30,25 +30,25 @@ const word: z.ZodType<Word> = z.union([
 
 export interface FunctionProcessOptions {
   readonly file: string;
-  /** `host.ts`, built. */
+  /** The path of the built `host.ts`. */
   readonly program: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** For a function to return after it was asked to end. */
+  /** How long a function may take to return after it was asked to stop. */
   readonly graceMs: number;
-  /** For the functions to be loaded. */
+  /** How long loading the functions may take. */
   readonly loadMs: number;
-  /** Without it, functions run as this process does. */
+  /** Without it, functions run as the user of this process. */
   readonly users?: TaskUsers | undefined;
 }
 
 /**
- * The worker's own settings: keys, addresses of databases. They are not for its functions, which are told the API's
- * address and a credential of their run when they are called.
+ * The prefix of the worker's own settings, such as keys and addresses of databases. They are not passed on to functions, which get
+ * the API's address and a credential of their run with each call.
  */
 const withheld = 'MILLRACE_';
-/** For what a process said before it ended to be read. */
+/** How long to read remaining messages of an ended process. */
 const lingerMs = 500;
-/** For a process to end by itself once it is not needed. */
+/** How long a process has to end by itself once it is not needed. */
 const farewellMs = 1_000;
 
 interface Call {
@@ -61,14 +61,14 @@ export class FunctionProcess {
   readonly #child: ChildProcess;
   readonly #processes: TaskProcesses;
   readonly #orders: Writable;
-  readonly #words: Readable;
+  readonly #messages: Readable;
   readonly #reader = new LineReader();
-  /** Resolves once the process has ended and all it said is heard. */
+  /** Resolves once the process has ended and all its messages are read. */
   readonly gone: Promise<void>;
   #isGone = false;
   #isDoomed = false;
   #isSpent = false;
-  /** Prints that the sink has not taken yet. */
+  /** The number of prints that the sink has not accepted yet. */
   #untaken = 0;
   #call: Call | undefined;
   #onLoaded: ((refusal: string | undefined) => void) | undefined;
@@ -78,14 +78,14 @@ export class FunctionProcess {
     this.#child = child;
     this.#processes = new TaskProcesses(child.pid ?? 0, mark);
     this.#orders = child.stdio[descriptors.fromWorker] as Writable;
-    this.#words = child.stdio[descriptors.toWorker] as Readable;
-    this.#orders.on('error', () => {}); // it is gone, and its exit tells
-    this.#words.on('error', () => {});
-    this.#words.on('data', (data: Buffer) => this.#hear(data));
+    this.#messages = child.stdio[descriptors.toWorker] as Readable;
+    this.#orders.on('error', () => {}); // it has ended, which its exit reports
+    this.#messages.on('error', () => {});
+    this.#messages.on('data', (data: Buffer) => this.#receive(data));
     this.gone = this.#ending();
   }
 
-  /** Resolves once its functions are loaded; throws why they cannot be. */
+  /** Resolves once its functions are loaded; rejects with the reason if they cannot be. */
   static async start(options: FunctionProcessOptions, watcher: Watcher): Promise<FunctionProcess> {
     const mark = newId();
     const user = await options.users?.take();
@@ -156,11 +156,11 @@ export class FunctionProcess {
     let timer: NodeJS.Timeout | undefined;
     const stop = (): void => {
       const ms = graceMs(signal, this.#options.graceMs);
-      this.#tell({ stop: String(signal.reason) });
+      this.#send({ stop: String(signal.reason) });
       timer = setTimeout(() => this.#giveUp(ms), ms);
     };
     signal.addEventListener('abort', stop, { once: true });
-    this.#tell({ call: { ...work, facts } });
+    this.#send({ call: { ...work, facts } });
     if (this.#isGone) this.#settle(failed('its process has just ended'));
     try {
       return await outcome;
@@ -171,7 +171,7 @@ export class FunctionProcess {
     }
   }
 
-  /** Lets it go; it may be in the middle of a call only if nobody waits for that any more. */
+  /** Ends the process. It may be in the middle of a call only if the result of that call is not needed. */
   async end(): Promise<void> {
     this.#orders.end();
     await within(farewellMs, this.gone);
@@ -188,7 +188,7 @@ export class FunctionProcess {
     await this.#processes.kill(0);
   }
 
-  #tell(order: Order): void {
+  #send(order: Order): void {
     if (!this.#isGone) this.#orders.write(`${JSON.stringify(order)}\n`);
   }
 
@@ -198,58 +198,58 @@ export class FunctionProcess {
     call?.settle(outcome);
   }
 
-  #hear(data: Buffer): void {
+  #receive(data: Buffer): void {
     try {
-      for (const line of this.#reader.push(data)) this.#obey(word.parse(JSON.parse(line)));
+      for (const line of this.#reader.push(data)) this.#handle(hostMessage.parse(JSON.parse(line)));
     } catch {
-      this.#settle(failed('its process said something that makes no sense, and was killed'));
-      this.#onLoaded?.('their process said something that makes no sense');
+      this.#settle(failed('its process sent an invalid message, and was killed'));
+      this.#onLoaded?.('their process sent an invalid message');
       void this.#kill();
     }
   }
 
-  #obey(said: Word): void {
-    if ('print' in said) this.#print(said);
-    else if ('end' in said) this.#settle(outcomeOf(said));
-    else if ('spent' in said) this.#spend();
-    else this.#onLoaded?.('refused' in said ? said.refused : undefined);
+  #handle(message: HostMessage): void {
+    if ('print' in message) this.#print(message);
+    else if ('end' in message) this.#settle(outcomeOf(message));
+    else if ('spent' in message) this.#spend();
+    else this.#onLoaded?.('refused' in message ? message.refused : undefined);
   }
 
-  /** What it is calling, it may finish. */
+  /** No more calls; the call under way may finish. */
   #spend(): void {
     if (this.#isSpent) return;
     this.#isSpent = true;
     if (this.#call === undefined) void this.end();
   }
 
-  /** While the sink does not take, nothing is read, and the function is held up. */
-  #print({ stream, print }: Extract<Word, { print: string }>): void {
+  /** While the sink accepts no more, nothing is read, and the function is slowed down. */
+  #print({ stream, print }: Extract<HostMessage, { print: string }>): void {
     const taken = this.#call?.output.write(stream, Buffer.from(print, 'base64'));
     if (!taken) return;
     this.#untaken++;
-    this.#words.pause();
+    this.#messages.pause();
     const resume = (): void => {
-      if (--this.#untaken === 0) this.#words.resume();
+      if (--this.#untaken === 0) this.#messages.resume();
     };
     taken.then(resume, resume);
   }
 
   async #ending(): Promise<void> {
-    const heard = new Promise((resolve) => this.#words.once('close', resolve));
+    const read = new Promise((resolve) => this.#messages.once('close', resolve));
     const how = await new Promise<string>((resolve) => {
       this.#child.once('exit', (code, signal) => resolve(endingOf(code, signal)));
     });
     // a grandchild may hold the pipe open
-    await within(lingerMs, heard);
+    await within(lingerMs, read);
     this.#isGone = true;
-    this.#words.destroy();
+    this.#messages.destroy();
     this.#settle(failed(`its process ${how} before the function returned`));
     this.#onLoaded?.(`their process ${how} while it loaded them`);
   }
 }
 
-/** The process may have written anything. */
-function outcomeOf({ end, reason, result, unkept }: Extract<Word, { end: string }>): Outcome {
+/** The result is validated, because the process may have written anything. */
+function outcomeOf({ end, reason, result, unkept }: Extract<HostMessage, { end: string }>): Outcome {
   const kept = result === undefined ? {} : resultOfText(result);
   return { state: end, exitCode: null, reason, ...kept, ...(unkept === undefined ? {} : { unkept }) };
 }
@@ -266,7 +266,7 @@ function endingOf(code: number | null, signal: NodeJS.Signals | null): string {
   return `was ended by ${signal}${hint}`;
 }
 
-/** A file that root alone can read is the likeliest reason why a user of tasks cannot load it. */
+/** The most likely reason why a task user cannot load a file is that only root can read it. */
 function withUser(error: unknown, { uid }: TaskUser, { file, program }: FunctionProcessOptions): MillraceError {
   const why = error instanceof Error ? error.message : String(error);
   const needed = `functions run as user ${uid}, who must be able to read ${file}, ${program} and ${process.execPath}`;

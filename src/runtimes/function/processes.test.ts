@@ -100,8 +100,8 @@ async function printed(runtime: ReturnType<typeof functionProcesses>, name: stri
   return output.text();
 }
 
-describe('a function of a file', () => {
-  it('is called with its input and the facts of its run', async () => {
+describe('functions of a file', () => {
+  it('a function is called with its input and the facts of its run', async () => {
     const output = new Recorder();
     const task = makeTask({ kind: 'function', name: 'facts', input: { a: [1] } });
     expect(await make().run(task, output, never)).toMatchObject({ state: 'success' });
@@ -109,7 +109,7 @@ describe('a function of a file', () => {
     expect(JSON.parse(output.text())).toEqual({ input: { a: [1] }, instant: true, run, attempt, params, credential });
   });
 
-  it('sees the environment of its worker, but none of the settings of Millrace', async () => {
+  it('a function sees the environment of its worker, but none of the settings of Millrace', async () => {
     const keys = { MILLRACE_KEY: 'k', MILLRACE_ROOT_KEY: 'r', MILLRACE_SECRET_KEY: 's' };
     const settings = { MILLRACE_DATABASE_URL: 'postgres://u:p@db/x', MILLRACE_URL: 'http://x', MILLRACE_LATER: 'y' };
     const environment = { PATH: '/bin', MINE: 'x', ...keys, ...settings };
@@ -117,7 +117,7 @@ describe('a function of a file', () => {
     expect(names.split(' ').sort()).toEqual(['MILLRACE_HANDOUT', 'MINE', 'PATH']);
   });
 
-  it('has all that it prints in its log, in order and byte for byte', async () => {
+  it('all output of a function is in its log, in order and byte for byte', async () => {
     const runtime = make();
     expect(await printed(runtime, 'prints')).toBe('one\ntwo\nthree\nfour\nfive\nsix\n');
     const output = new Recorder();
@@ -125,22 +125,22 @@ describe('a function of a file', () => {
     expect(output.bytes()).toEqual(Buffer.from([0xff, 0, 0xfe]));
   });
 
-  it('that throws has failed, with its stack in the log', async () => {
+  it('a function that throws has failed, with its stack in the log', async () => {
     const output = new Recorder();
     expect(await call(make(), 'throws', { output })).toMatchObject({ state: 'failure', reason: 'broken' });
     expect(output.text('err')).toMatch(/^TypeError: broken\n\s+at /);
   });
 
-  it('that throws a long message tells it whole, so that a secret in it can be masked before it is cut', async () => {
+  it('a long error message is sent completely, so that a secret in it can be masked before it is cut', async () => {
     const runtime = make();
     const task = makeTask({ kind: 'function', name: 'blames', input: null });
     const { reason } = await runtime.run(task, new Recorder(), never);
     expect(reason).toBe('x'.repeat(3_990) + task.facts.credential);
     const far = await call(runtime, 'rambles', { output: { write: () => undefined } });
-    expect(far).toMatchObject({ state: 'failure', reason: 'its message has 20000000 characters; the log has it' });
+    expect(far).toMatchObject({ state: 'failure', reason: 'its message has 20000000 characters; see the log' });
   });
 
-  it('that does not exist, or is a generator, is an error', async () => {
+  it('a function that does not exist, or is a generator, is an error', async () => {
     const runtime = make();
     for (const name of ['nobody', 'constructor', '__proto__']) {
       expect(await call(runtime, name)).toMatchObject({ state: 'error' });
@@ -149,13 +149,13 @@ describe('a function of a file', () => {
     expect((await call(runtime, 'generates')).reason).toContain('generator');
   });
 
-  it('may return as much as it likes: it goes nowhere', async () => {
+  it('a function may return a huge value, which is not transferred', async () => {
     const before = process.memoryUsage.rss();
     expect(await call(make(), 'huge')).toMatchObject({ state: 'success' });
     expect(process.memoryUsage.rss() - before).toBeLessThan(100 * 1024 * 1024);
   });
 
-  it('that has returned says nothing in the log of the next', async () => {
+  it('a function that has returned writes nothing to the log of the next run', async () => {
     const runtime = make();
     await printed(runtime, 'lingers');
     expect(await call(runtime, 'waits', { input: 100, output: { write: () => expect.unreachable() } })).toMatchObject({
@@ -164,8 +164,8 @@ describe('a function of a file', () => {
   });
 });
 
-describe('its process', () => {
-  it('is used again, by one call at a time; those that are not needed go, but for one', async () => {
+describe('processes of functions', () => {
+  it('a process is reused, by one call at a time; idle processes end, except one', async () => {
     const runtime = make({ idleMs: 100 });
     await runtime.service.start();
     const first = await printed(runtime, 'pid');
@@ -183,7 +183,7 @@ describe('its process', () => {
     ['spins', 'never yields'],
     ['stuck', 'never returns'],
     ['forks', 'has forked'],
-  ])('is killed when the function (%s: it %s) does not end within the grace', async (name) => {
+  ])('a process is killed if the function (%s: it %s) does not end within the grace', async (name) => {
     const runtime = make();
     const control = new AbortController();
     const output = new Recorder();
@@ -196,7 +196,7 @@ describe('its process', () => {
     expect(await call(runtime, 'waits', { input: 1 })).toMatchObject({ state: 'success' });
   });
 
-  it('goes on when the function heeds its signal, which says why', async () => {
+  it('a process continues if the function obeys its signal, which has the reason', async () => {
     const runtime = make();
     const control = new AbortController();
     const output = new Recorder();
@@ -211,8 +211,8 @@ describe('its process', () => {
     ['leaves', /exit code 7/],
     ['late', /too late/],
     ['forgets', /forgotten/],
-    ['lies', /makes no sense/],
-  ])('may end: %s costs only its own run', async (name, reason) => {
+    ['lies', /an invalid message/],
+  ])('a process that ends (%s) affects only its own run', async (name, reason) => {
     const runtime = make();
     const output = new Recorder();
     const others = [call(runtime, 'waits', { input: 300 }), call(runtime, 'waits', { input: 300 })];
@@ -226,7 +226,7 @@ describe('its process', () => {
   });
 
   it.each(['leavesTimer', 'leavesPromise'])(
-    'ends when something throws that an earlier call left behind (%s), but not before the call that it is at',
+    'a process ends after an exception of an earlier call (%s), but not before its present call has ended',
     async (name) => {
       const runtime = make();
       const first = await printed(runtime, name);
@@ -236,7 +236,7 @@ describe('its process', () => {
     },
   );
 
-  it('is told of a stop at whatever moment it comes, or of no call at all', async () => {
+  it('a stop reaches the process at any moment, or the call never begins', async () => {
     const runtime = make();
     await runtime.service.start();
     for (let turns = 0; turns < 20; turns++) {
@@ -248,20 +248,20 @@ describe('its process', () => {
     }
   });
 
-  it('that fills its memory ends alone', async () => {
+  it('a process that fills its memory ends alone', async () => {
     const runtime = make({ environment: { ...process.env, NODE_OPTIONS: '--max-old-space-size=64' } });
     const outcome = await call(runtime, 'fills');
     expect(outcome.state).toBe('failure');
     expect(outcome.reason).toContain('short of memory');
   });
 
-  it('is held up while its output is not taken, and memory stays bounded', async () => {
+  it('a process is slowed down while its output is not accepted, and memory stays limited', async () => {
     let [taken, untaken, most] = [0, 0, 0];
     let slow: Promise<void> | undefined;
     const output: Output = {
       write: async (_, { length }) => {
         most = Math.max(most, (untaken += length));
-        // the first for long enough that all the others would come meanwhile
+        // the first one takes long enough for all the others to arrive
         await (slow ??= new Promise((resolve) => setTimeout(resolve, 2_000)));
         await new Promise((resolve) => setImmediate(resolve));
         untaken -= length;
@@ -270,11 +270,11 @@ describe('its process', () => {
     };
     expect(await call(make(), 'shouts', { output })).toMatchObject({ state: 'success' });
     await vi.waitFor(() => expect(taken).toBe(50_000_000), patience);
-    // of 50 MB no more than a few reads bring
+    // only a few reads of the 50 MB
     expect(most).toBeLessThan(1_000_000);
   });
 
-  it('is held up until the last of what it printed is taken, not the first', async () => {
+  it('a process is slowed down until the last print is accepted, not the first', async () => {
     let [untaken, most] = [0, 0];
     let isFirst = true;
     let slow: Promise<void> | undefined;
@@ -282,7 +282,7 @@ describe('its process', () => {
       write: async () => {
         slow ??= new Promise((resolve) => setTimeout(resolve, 1_000));
         most = Math.max(most, ++untaken);
-        // of what comes together the first is taken at once
+        // the first of several prints is accepted at once
         if (!isFirst) await slow;
         isFirst = false;
         queueMicrotask(() => (isFirst = true));
@@ -290,11 +290,11 @@ describe('its process', () => {
       },
     };
     expect(await call(make(), 'chats', { input: 50_000, output })).toMatchObject({ state: 'success' });
-    // what one read brings: 64 KiB, of 32 bytes or more each
+    // the content of one read: 64 KiB, with 32 bytes or more for each print
     expect(most).toBeLessThanOrEqual(2_048);
   });
 
-  it('ends with the service', async () => {
+  it('a process ends with the service', async () => {
     const runtime = make();
     const pid = Number(await printed(runtime, 'pid'));
     await runtime.service.stop();
@@ -306,14 +306,14 @@ it.each([
   ['broken.mjs', 'export const = 1', /broken\.mjs cannot be used/],
   ['ends.mjs', 'process.exit(3)', /exit code 3 while it loaded/],
   ['waits.mjs', 'await new Promise(() => setInterval(() => {}, 1_000));', /did not load them within 500 ms/],
-])('a file that cannot be used (%s) is refused when the service starts', async (name, text, reason) => {
+])('a file that cannot be used (%s) is rejected when the service starts', async (name, text, reason) => {
   await writeFile(join(folder, name), text);
   const runtime = make({ file: join(folder, name), loadMs: name === 'waits.mjs' ? 500 : 60_000 });
   await expect(runtime.service.start()).rejects.toThrow(reason);
   expect(await call(runtime, 'pid')).toMatchObject({ state: 'error' });
 });
 
-it('a run that is stopped while its functions are loaded does not wait for them', async () => {
+it('a run that is stopped while its functions are loading does not wait for them', async () => {
   await writeFile(
     join(folder, 'slow.mjs'),
     'await new Promise(() => setInterval(() => {}, 1_000)); export const f = () => 1;',

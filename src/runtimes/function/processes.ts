@@ -1,7 +1,7 @@
 /**
- * The runtime `function` for functions of a file (`millrace worker --functions`): each is called in a process that calls
- * nothing else meanwhile, so that a function which never returns, never yields, fills the memory or ends its process
- * costs its own run and nothing more (I11). Processes are used again; those that are not needed any more go.
+ * The runtime `function` for functions of a file (`millrace worker --functions`). Each function is called in a process that calls
+ * nothing else meanwhile, so that a function that never returns, never yields, fills the memory or ends its process affects only
+ * its own run (I11). Processes are reused; idle ones end.
  */
 import type { Log } from '../../kernel/log.ts';
 import type { Service } from '../../kernel/service.ts';
@@ -13,12 +13,12 @@ import { Watcher } from '../process/watcher.ts';
 
 export interface FunctionFileOptions {
   readonly file: string;
-  /** `host.ts`, built. */
+  /** The path of the built `host.ts`. */
   readonly program: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly graceMs?: number;
   readonly loadMs?: number;
-  /** How long a process is kept for the next call. One is always kept. */
+  /** How long an idle process is kept for the next call. One is always kept. */
   readonly idleMs?: number;
   readonly users?: TaskUsers | undefined;
   readonly log?: Log | undefined;
@@ -54,7 +54,7 @@ class Pool {
   readonly #idleMs: number;
   #watcher: Watcher | undefined;
   readonly #all = new Set<FunctionProcess>();
-  /** The one used last comes last. */
+  /** The most recently used one comes last. */
   readonly #idle: { readonly process: FunctionProcess; readonly sinceMs: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
 
@@ -63,7 +63,7 @@ class Pool {
     this.#idleMs = options.idleMs ?? 60_000;
   }
 
-  /** Loads the functions once, so that a file that cannot be used is told at once. */
+  /** Loads the functions once, so that a file that cannot be used is reported at once. */
   async start(): Promise<void> {
     if (this.#watcher) return;
     this.give(await this.#take());
@@ -78,7 +78,7 @@ class Pool {
     this.#watcher = undefined;
   }
 
-  /** Nothing when the signal aborts first; a process that comes later is kept for others. */
+  /** Undefined if the signal aborts first; a process that starts later is kept for other calls. */
   async takeFor(signal: AbortSignal): Promise<FunctionProcess | undefined> {
     if (signal.aborted) return undefined;
     const aborted = new Promise<undefined>((resolve) => {

@@ -1,4 +1,4 @@
-/** How a worker gets the runtime `function`: functions of a file have processes of their own, others are called in place. */
+/** Creates the runtime `function`: functions of a file get processes of their own, others are called in this process. */
 import { packageFile } from '../../kernel/process/package-files.ts';
 import type { RuntimeFactory } from '../factory.ts';
 import { functionRuntime } from './function.ts';

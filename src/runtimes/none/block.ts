@@ -1,4 +1,4 @@
-/** Work of kind `none`: a task without a runtime block. It takes no place of a worker and succeeds at once. */
+/** Work of kind `none`: a task without a runtime block. It takes no place in a worker and succeeds at once. */
 import { emptyView, type KindOfWork } from '../work.ts';
 
 export const none: KindOfWork<'none', { readonly kind: 'none' }> = {

@@ -14,16 +14,16 @@ function run({ command, env }: ReturnType<typeof takeLate>): string {
   return execFileSync(file, args, { env: { PATH: '/usr/bin:/bin', ...env }, encoding: 'utf8' });
 }
 
-describe('a command', () => {
-  it('stays as it is without a folder and without variables of the loader', () => {
+describe('takeLate', () => {
+  it('a command without a folder and loader variables is not changed', () => {
     const launch = { command: ['echo', 'a b'], env: { A: '1', PATH_LD_PRELOAD: 'x' } };
     expect(takeLate(launch, undefined)).toEqual(launch);
   });
 
   it.each(['LD_PRELOAD', 'LD_LIBRARY_PATH', 'LD_AUDIT', 'GCONV_PATH', 'GLIBC_TUNABLES', 'LOCPATH', 'TZDIR'])(
-    'gets %s only when it is executed, with its value unchanged',
+    'a command gets %s only when it is executed, with its value unchanged',
     (name) => {
-      // the loader ignores this value and goes on
+      // the loader ignores this value and continues
       const value = `a "$b" 'c' \\ ;d`;
       const late = takeLate({ command: ['sh', '-c', `printf %s "$${name}"`], env: { [name]: value } }, undefined);
       expect(Object.keys(late.env)).not.toContain(name);
@@ -31,7 +31,7 @@ describe('a command', () => {
     },
   );
 
-  it('begins in its folder, whatever that is called, and finds nothing of ours in its environment', () => {
+  it('a command begins in its folder, whatever its name, without our variables in its environment', () => {
     const odd = join(folder, `-o "d" $d`);
     mkdirSync(odd);
     const late = takeLate({ command: ['sh', '-c', 'pwd; env'], env: { LD_BIND_NOW: '1' } }, odd);
@@ -42,9 +42,9 @@ describe('a command', () => {
   });
 });
 
-describe('a path', () => {
+describe('isReachable', () => {
   const stranger = { uid: 65_533, gid: 65_533 };
-  it('is reachable through open folders only, also by a link', () => {
+  it('a path is reachable through open folders only, even by a link', () => {
     const [open, closed] = [join(folder, 'open'), join(folder, 'closed')];
     for (const each of [open, closed, join(closed, 'inner')]) mkdirSync(each, { mode: 0o755 });
     chmodSync(closed, 0o700);

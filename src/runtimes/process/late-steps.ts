@@ -1,14 +1,14 @@
 /**
- * Steps that belong to a task and are taken after its process has become the task's user, under every restriction: entering
- * its folder, and setting variables that the dynamic loader and the C library obey.
+ * Steps of a task's start that are executed after its process has become the task's user, under all restrictions: entering its
+ * folder, and setting variables that the dynamic loader and the C library obey.
  *
- * The folder would otherwise be entered by root, who may pass folders that are closed to the task. With such a variable
- * (LD_PRELOAD) a task's code would run inside of the programs that restrict it (`task-separation.ts`), before they do.
+ * Otherwise root would enter the folder, which may pass through folders that are closed to the task. And with such a variable
+ * (LD_PRELOAD) a task's code would run inside the programs that restrict it (`task-separation.ts`), before they do.
  */
 import { realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** What glibc removes from the environment of a setuid program, but for TMPDIR, which no program here uses. */
+/** The variables that glibc removes from the environment of a setuid program, except TMPDIR, which no program here uses. */
 const unsafeVariables =
   /^(?:LD_[A-Z0-9_]+|GCONV_PATH|GETCONF_DIR|GLIBC_TUNABLES|HOSTALIASES|LOCALDOMAIN|LOCPATH|MALLOC_[A-Z_]+|NIS_PATH|NLSPATH|RESOLV_HOST_CONF|RES_OPTIONS|TZDIR)$/;
 
@@ -19,7 +19,7 @@ export interface Launch {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** The same task, with these steps taken by a shell right before its command. */
+/** The same task, with these steps executed by a shell right before its command. */
 export function takeLate({ command, env }: Launch, folder: string | undefined): Launch {
   const held = Object.keys(env).filter((name) => unsafeVariables.test(name));
   if (held.length === 0 && folder === undefined) return { command, env };
@@ -39,8 +39,8 @@ export function takeLate({ command, env }: Launch, folder: string | undefined): 
 }
 
 /**
- * Whether a user may reach a path through all folders above it, by their modes. It answers people in a sentence; what a task
- * really may is decided by the system when its shell enters the folder.
+ * Whether a user can reach a path through all folders above it, by their modes. It is only used for messages: the system decides
+ * when the shell of the task enters the folder.
  */
 export function isReachable(path: string, { uid, gid }: { readonly uid: number; readonly gid: number }): boolean {
   for (let at = withoutLinks(dirname(path)); ; at = dirname(at)) {

@@ -1,48 +1,48 @@
 /**
- * Ends what tasks leave behind in their sessions but outside their groups: a shell with job control gives each of its
- * jobs a group of its own. To look costs with every process of the machine, so it is done at most once a second, for all
- * tasks that have ended meanwhile: what is found is asked to end, and a second later killed.
+ * Ends processes that tasks leave behind in their sessions but outside their groups: a shell with job control gives each of its
+ * jobs a group of its own. A search reads every process of the machine, so it runs at most once a second, for all tasks that
+ * have ended meanwhile. Processes that are found get SIGTERM, and a second later SIGKILL.
  */
 import { livingProcesses } from './process-table.ts';
 import { signalOne } from './task-processes.ts';
 
 const everyMs = 1_000;
-/** Looks that a session is good for: one to ask, one to kill. Beyond that its number might mean another session. */
-const looks = 2;
+/** The number of searches for a session: one for SIGTERM, one for SIGKILL. Later its number may belong to another session. */
+const maxSearches = 2;
 
 export class Leftovers {
-  readonly #sessions = new Map<number, { looks: number }>();
+  readonly #sessions = new Map<number, { searches: number }>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** This session's task has begun, so its number does not mean an earlier one any more. */
+  /** A task with this session number has begun, so the number no longer belongs to an earlier one. */
   began(session: number): void {
     this.#sessions.delete(session);
   }
 
   ended(session: number): void {
-    this.#sessions.set(session, { looks });
+    this.#sessions.set(session, { searches: maxSearches });
     this.#schedule();
   }
 
-  /** What is left now is killed. */
+  /** Kills what is left now. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    for (const session of this.#sessions.values()) session.looks = 1;
-    if (this.#sessions.size > 0) await this.#look();
+    for (const session of this.#sessions.values()) session.searches = 1;
+    if (this.#sessions.size > 0) await this.#search();
   }
 
   #schedule(): void {
     if (this.#sessions.size === 0) return;
     this.#timer ??= setTimeout(() => {
-      void this.#look().finally(() => {
+      void this.#search().finally(() => {
         this.#timer = undefined;
         this.#schedule();
       });
     }, everyMs).unref();
   }
 
-  async #look(): Promise<void> {
+  async #search(): Promise<void> {
     const sought = new Map(this.#sessions);
     const table = await livingProcesses();
     const found = new Set<number>();
@@ -50,11 +50,11 @@ export class Leftovers {
       const entry = sought.get(session);
       if (entry === undefined || this.#sessions.get(session) !== entry) continue;
       found.add(session);
-      signalOne(pid, entry.looks > 1 ? 'SIGTERM' : 'SIGKILL');
+      signalOne(pid, entry.searches > 1 ? 'SIGTERM' : 'SIGKILL');
     }
     for (const [session, entry] of sought) {
-      entry.looks--;
-      const over = entry.looks === 0 || !found.has(session);
+      entry.searches--;
+      const over = entry.searches === 0 || !found.has(session);
       if (over && this.#sessions.get(session) === entry) this.#sessions.delete(session);
     }
   }

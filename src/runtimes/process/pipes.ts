@@ -1,7 +1,7 @@
 /**
- * Pipes for tasks' output. Node's own are sockets, and a script that says `echo oops > /dev/stderr` cannot open a socket
- * (ENXIO, measured); these are real pipes, made as FIFOs, some ahead by one call of mkfifo, and unlinked when taken.
- * Whoever tidies up the machine's temporary files may take them away: then they are made anew.
+ * Pipes for the output of tasks. Node's own are sockets, and a script with `echo oops > /dev/stderr` cannot open a socket
+ * (ENXIO, measured). These are real pipes: FIFOs, several of which are created in advance by one call of mkfifo, and unlinked
+ * when taken. If temporary files of the machine are cleaned up, they are created again.
  */
 import { execFile } from 'node:child_process';
 import { closeSync, constants, openSync, unlinkSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Two open descriptors, both closed on exec. Whoever takes them closes them. */
+/** Two open descriptors, both close-on-exec. The caller closes them. */
 export interface PipeEnds {
   readonly read: number;
   readonly write: number;
@@ -37,7 +37,7 @@ export class PipeStock {
     return new PipeStock(await makeFolder(), size);
   }
 
-  /** Where the pipes are until they are taken, and files that belong to tasks. */
+  /** The folder of pipes that are not taken yet, and of files that belong to tasks. */
   get folder(): string {
     return this.#folder;
   }
@@ -65,7 +65,7 @@ export class PipeStock {
       await this.#make();
       path = this.#paths.pop();
     }
-    if (this.#paths.length < this.#size / 4) this.#make().catch(() => {}); // whoever finds none left will hear of it
+    if (this.#paths.length < this.#size / 4) this.#make().catch(() => {}); // a later call that finds none reports the error
     return path;
   }
 
@@ -73,7 +73,7 @@ export class PipeStock {
     await this.#making?.catch(() => {});
     await this.remove();
     this.#paths.length = 0;
-    // another name: by now somebody else may have taken the old one
+    // a new name, because another user may have taken the old one by now
     this.#folder = await makeFolder();
   }
 
@@ -91,21 +91,21 @@ export class PipeStock {
   }
 }
 
-/** Tasks of other users find their own files in it, by name; they can neither list nor change it. */
+/** Tasks of other users can open their own files in it by name, but can neither list nor change it. */
 async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), folderName));
   await chmod(folder, 0o711);
   return folder;
 }
 
-/** A pipe that is gone, or the folder that mkfifo was to make some in; not mkfifo itself. */
+/** A pipe is missing, or the folder for mkfifo; not mkfifo itself. */
 function isMissing(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code: unknown = Reflect.get(error, 'code');
   return code === 1 || (code === 'ENOENT' && Reflect.get(error, 'syscall') === 'open');
 }
 
-/** The reading end comes first and does not wait for a writer; with it there, the writing end does not wait either. */
+/** The reading end is opened first, without waiting for a writer. Then opening the writing end does not wait either. */
 function open(path: string): PipeEnds {
   const read = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {

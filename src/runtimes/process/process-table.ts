@@ -1,7 +1,7 @@
 /**
- * The machine's processes, as Linux lists them under /proc; none elsewhere. Reading it costs with every process there
- * is, so those who ask at the same time share one reading, which begins after all of them asked. It is read in slices,
- * and these without detours through threads: several times as fast, and nobody waits for long meanwhile.
+ * The machine's processes, as Linux lists them under /proc; other systems have no such list. Reading it takes time for every
+ * process, so concurrent callers share one read, which begins after all of them have called. It is read synchronously in slices:
+ * several times as fast as through threads, without blocking the event loop for long.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -16,7 +16,7 @@ export interface ProcessEntry {
 let underWay: Promise<unknown> | undefined;
 let next: Promise<readonly ProcessEntry[]> | undefined;
 
-/** Those that live: one that has ended but was never fetched by its parent does not (PID 1 of many a container fetches none). */
+/** The living processes. A zombie does not count (PID 1 of many containers does not wait for its children). */
 export function livingProcesses(): Promise<readonly ProcessEntry[]> {
   next ??= (underWay ?? Promise.resolve()).then(() => {
     const reading = inSlices(readEntry);
@@ -27,7 +27,7 @@ export function livingProcesses(): Promise<readonly ProcessEntry[]> {
   return next;
 }
 
-/** Those whose environment, as they were started with, holds `NAME=value`; as far as it may be read. */
+/** Processes whose initial environment contains `NAME=value`, as far as it may be read. */
 export function processesWith(variable: string): Promise<number[]> {
   const wanted = Buffer.from(`${variable}\0`);
   return inSlices((pid) => {
@@ -36,7 +36,7 @@ export function processesWith(variable: string): Promise<number[]> {
   });
 }
 
-/** The users of this range, both ends included, who have a process. One that forks while we look may be missed. */
+/** The users of this range, both ends included, that have a process. A process that forks meanwhile may be missed. */
 export async function usersWithProcesses({ first, last }: { first: number; last: number }): Promise<Set<number>> {
   const users = await inSlices((pid) => {
     const status = read(`/proc/${pid}/status`)?.toString('latin1') ?? '';
@@ -56,12 +56,12 @@ export function processesOf(uid: number): Promise<number[]> {
 
 const sliceSize = 50;
 
-async function inSlices<T>(look: (pid: string) => T | undefined): Promise<T[]> {
+async function inSlices<T>(inspect: (pid: string) => T | undefined): Promise<T[]> {
   const found: T[] = [];
   for (const [i, pid] of processIds().entries()) {
     if (i % sliceSize === sliceSize - 1) await turn();
-    const seen = look(pid);
-    if (seen !== undefined) found.push(seen);
+    const value = inspect(pid);
+    if (value !== undefined) found.push(value);
   }
   return found;
 }
@@ -74,7 +74,7 @@ function processIds(): string[] {
   }
 }
 
-/** Nothing where the process has gone, or is somebody else's. */
+/** Undefined if the process has ended, or belongs to another user. */
 function read(path: string): Buffer | undefined {
   try {
     return readFileSync(path);
@@ -89,7 +89,7 @@ function readEntry(pid: string): ProcessEntry | undefined {
   return { pid: Number(pid), group: stat.group, session: stat.session };
 }
 
-/** At the beginning, or behind the end of another. */
+/** At the beginning, or after the end of another variable. */
 function holds(environment: Buffer, wanted: Buffer): boolean {
   for (let at = environment.indexOf(wanted); at >= 0; at = environment.indexOf(wanted, at + 1)) {
     if (at === 0 || environment[at - 1] === 0) return true;

@@ -15,7 +15,7 @@ const never = new AbortController().signal;
 const patience = { timeout: 10_000, interval: 10 };
 const options = { environment: { ...process.env, SECRET_OF_WORKER: 'x' }, graceMs: 1_000, lingerMs: 200 };
 const runtime = processRuntime(options);
-/** For those that tidy up within their grace, however slowly. */
+/** With a long grace, for tasks that clean up slowly. */
 const patient = processRuntime({ ...options, graceMs: 10_000 });
 let folder = '';
 
@@ -51,7 +51,7 @@ async function allDead(pids: readonly number[]): Promise<void> {
   await vi.waitFor(() => expect(pids.map(isProcessRunning)).not.toContain(true), patience);
 }
 
-describe('how a process ends', () => {
+describe('outcomes of processes', () => {
   it('an exit code other than 0 is a failure with that code', async () => {
     expect(await run('exit 7')).toEqual({ state: 'failure', exitCode: 7, reason: 'it ended with exit code 7' });
   });
@@ -86,20 +86,20 @@ describe('how a process ends', () => {
     expect(outcome.reason).toContain('"/no/such/folder"');
   });
 
-  it('a NUL byte in an argument is an error, and so are more arguments than the machine takes', async () => {
+  it('a NUL byte in an argument, or more arguments than the machine allows, is an error', async () => {
     expect((await command('echo', 'a\0b')).reason).toContain('NUL byte');
     expect((await command('echo', 'x'.repeat(200_000))).reason).toContain('more arguments');
   });
 
-  it('refused spawns leave no descriptor open', async () => {
+  it('failed spawns leave no descriptor open', async () => {
     const before = (await readdir('/proc/self/fd')).length;
     for (let i = 0; i < 20; i++) await command('no-such-command-here');
     expect((await readdir('/proc/self/fd')).length).toBeLessThan(before + 10);
   });
 });
 
-describe('the environment', () => {
-  it('is what is declared and what is documented to be inherited, nothing else', async () => {
+describe('environment', () => {
+  it('the environment has the declared variables and those that are documented as inherited, nothing else', async () => {
     const output = new Recorder();
     const task = makeTask(
       { kind: 'process', command: ['/usr/bin/env'], cwd: null },
@@ -118,8 +118,8 @@ describe('the environment', () => {
   });
 });
 
-describe('the result of a process', () => {
-  it('is the JSON that it writes to the file MILLRACE_RESULT', async () => {
+describe('results of processes', () => {
+  it('the result is the JSON that a process writes to the file MILLRACE_RESULT', async () => {
     expect(await run(`printf '{"a":1}' > "$MILLRACE_RESULT"`)).toMatchObject({ state: 'success', result: '{"a":1}' });
     expect(await run('true')).not.toHaveProperty('result');
   });
@@ -128,8 +128,8 @@ describe('the result of a process', () => {
     ['text that is not JSON', 'echo no > "$MILLRACE_RESULT"', /^its result is not JSON/],
     ['too many bytes', 'head -c 300000 /dev/zero > "$MILLRACE_RESULT"', /^its result has 300000 bytes/],
     ['a link', 'rm "$MILLRACE_RESULT"; ln -s /etc/hostname "$MILLRACE_RESULT"', /^its result cannot be read/],
-    ['a pipe', 'rm "$MILLRACE_RESULT"; mkfifo "$MILLRACE_RESULT"', /is no file$/],
-  ])('is not kept where it is %s', async (_, script, unkept) => {
+    ['a pipe', 'rm "$MILLRACE_RESULT"; mkfifo "$MILLRACE_RESULT"', /is not a regular file$/],
+  ])('a result is not stored if it is %s', async (_, script, unkept) => {
     const outcome = await run(script);
     expect(outcome).toMatchObject({ state: 'success', unkept: expect.stringMatching(unkept) as string });
     expect(outcome).not.toHaveProperty('result');
@@ -137,31 +137,31 @@ describe('the result of a process', () => {
 });
 
 describe('output', () => {
-  it('comes with every byte, valid UTF-8 or not', async () => {
+  it('output has every byte, valid UTF-8 or not', async () => {
     const output = new Recorder();
     await run(String.raw`printf '\377\376\000\200a\303'`, output);
     expect(output.bytes('out')).toEqual(Buffer.from([0xff, 0xfe, 0, 0x80, 0x61, 0xc3]));
   });
 
-  it('is complete when the process has ended before any of it was read', async () => {
+  it('output is complete if the process has ended before any of it was read', async () => {
     const output = new Recorder();
     await run('printf %65000s x; exit 0', output);
     expect(output.bytes('out').length).toBe(65_000);
   });
 
-  it('may be written through /dev/stdout and /dev/stderr', async () => {
+  it('output may be written through /dev/stdout and /dev/stderr', async () => {
     const output = new Recorder();
     expect(await run('echo a > /dev/stdout; echo b > /dev/stderr', output)).toMatchObject({ state: 'success' });
     expect(output.text()).toBe('a\nb\n');
   });
 
-  it('of both streams comes in the order in which it was written', async () => {
+  it('output of both streams has the order in which it was written', async () => {
     const output = new Recorder();
     await run('i=0; while [ $i -lt 2000 ]; do echo $i; i=$((i+1)); echo $i >&2; i=$((i+1)); done', output);
     expect(output.text()).toBe(Array.from({ length: 2_000 }, (_, i) => `${i}\n`).join(''));
   });
 
-  it('of one line of 100 MB comes whole', async () => {
+  it('a line of 100 MB is complete', async () => {
     let bytes = 0;
     const outcome = await run("head -c 100000000 /dev/zero | tr '\\0' x", {
       write: (_, data) => void (bytes += data.length),
@@ -169,13 +169,13 @@ describe('output', () => {
     expect([outcome.state, bytes]).toEqual(['success', 100_000_000]);
   });
 
-  it('that is closed early does not end the run', async () => {
+  it('output that is closed early does not end the run', async () => {
     const marker = join(folder, 'went-on');
     expect(await run(`exec >&- 2>&-; sleep 0.1; : > ${marker}; exit 4`)).toMatchObject({ exitCode: 4 });
     expect(existsSync(marker)).toBe(true);
   });
 
-  it('is not read while the sink is full, so the task is held up and memory stays bounded', async () => {
+  it('output is not read while the sink is full, so the task is slowed down and memory stays limited', async () => {
     let release = (): void => {};
     const gate = new Promise<void>((resolve) => {
       release = resolve;
@@ -194,7 +194,7 @@ describe('output', () => {
     expect(taken).toBe(64 * 65_536);
   });
 
-  it('of 1 GB passes through without growing the worker', async () => {
+  it('output of 1 GB does not grow the worker', async () => {
     let bytes = 0;
     const before = process.memoryUsage.rss();
     let highest = before;
@@ -210,7 +210,7 @@ describe('output', () => {
     expect(highest - before).toBeLessThan(150 * 1024 * 1024);
   });
 
-  it('held open by a grandchild is waited for only a short while', async () => {
+  it('output that a grandchild holds open is awaited only briefly', async () => {
     const startedAt = performance.now();
     const output = new Recorder();
     expect(await run('setsid sleep 5 & echo done', output)).toMatchObject({ state: 'success' });
@@ -219,7 +219,7 @@ describe('output', () => {
   });
 });
 
-/** A value once it has been the same for twenty looks in a row, and not empty. */
+/** A value once it has been the same for twenty reads in a row, and not empty. */
 async function stable(look: () => Promise<string>): Promise<string> {
   let last = '';
   let same = 0;
@@ -233,11 +233,11 @@ async function stable(look: () => Promise<string>): Promise<string> {
   }, patience);
 }
 
-describe('a kill', () => {
+describe('kills', () => {
   const forks = (file: string, before = ''): string =>
     `${before} for i in 1 2 3; do (sh -c 'echo $$ >> ${file}; sleep 60' & sh -c 'echo $$ >> ${file}; sleep 61') & done; wait`;
 
-  it('ends the whole group, however much the task forked', async () => {
+  it('a kill ends the whole group, however much the task forked', async () => {
     const control = new AbortController();
     const running = run(forks('forked'), new Recorder(), control.signal);
     const pids = await pidsIn('forked', 6);
@@ -246,7 +246,7 @@ describe('a kill', () => {
     await allDead(pids);
   });
 
-  it('is hard after the grace for those that ignore SIGTERM, also when the leader obeyed', async () => {
+  it('processes that ignore SIGTERM are killed after the grace, even if the leader obeyed', async () => {
     const control = new AbortController();
     const stubborn = `sh -c 'trap "" TERM; echo $$ >> stubborn; while :; do sleep 0.05; done' & exec sleep 60`;
     const running = run(stubborn, new Recorder(), control.signal);
@@ -258,7 +258,7 @@ describe('a kill', () => {
     await allDead(pids);
   });
 
-  it('leaves a child of an obedient leader its grace', async () => {
+  it('a child has its grace even if the leader ended at once', async () => {
     const control = new AbortController();
     const tidy = `sh -c 'trap "sleep 0.15; echo tidied > tidy; exit" TERM; echo $$ >> tidying; while :; do sleep 0.02; done' & wait`;
     const running = run(tidy, new Recorder(), control.signal, patient);
@@ -268,7 +268,7 @@ describe('a kill', () => {
     expect(await readFile(join(folder, 'tidy'), 'utf8')).toBe('tidied\n');
   });
 
-  it('reaches a stopped process', async () => {
+  it('a kill reaches a stopped process', async () => {
     const control = new AbortController();
     const running = run('echo $$ > stopped; kill -STOP $$', new Recorder(), control.signal);
     const pids = await pidsIn('stopped', 1);
@@ -284,7 +284,7 @@ describe('a kill', () => {
     ['a daemon, forked twice', 'daemon', `(setsid sh -c "${sleeper('daemon')} &" &) ; exec sleep 60`],
     ['a group of its own', 'grouped', `set -m; ${sleeper('grouped')} & wait`],
     ['the same without our environment', 'bare', `set -m; env -i PATH="$PATH" ${sleeper('bare')} & wait`],
-  ])('reaches what has left for %s', async (_, file, script) => {
+  ])('a kill reaches a process that left for %s', async (_, file, script) => {
     const control = new AbortController();
     const running = run(script, new Recorder(), control.signal);
     const pids = await pidsIn(file, 1);
@@ -293,7 +293,7 @@ describe('a kill', () => {
     await allDead(pids);
   });
 
-  it.runIf(process.platform === 'linux')('is soft first for those that left, too', async () => {
+  it.runIf(process.platform === 'linux')('a kill is soft first for processes that left the group', async () => {
     const control = new AbortController();
     const tidy = `setsid sh -c 'trap "echo tidied > tidied; exit" TERM; echo $$ >> stray; while :; do sleep 0.02; done' & wait`;
     const running = run(tidy, new Recorder(), control.signal, patient);
@@ -305,28 +305,31 @@ describe('a kill', () => {
   });
 });
 
-/** Leaves a process behind, and ends once that has begun. */
+/** Leaves a process behind, and ends once that process has begun. */
 const leaving = (file: string, how = ''): string =>
   `${how} sh -c 'echo $$ >> ${file}; exec sleep 60' >/dev/null 2>&1 & until [ -s ${file} ]; do sleep 0.01; done`;
 
-it('what the main process leaves in its group ends with the run', async () => {
+it('processes that the main process leaves in its group end with the run', async () => {
   expect(await run(leaving('behind'))).toMatchObject({ state: 'success' });
   await allDead(await pidsIn('behind', 1));
 });
 
-it.runIf(process.platform === 'linux')('and so does what it leaves in its session, in another group', async () => {
-  expect(await run(leaving('job', 'set -m;'))).toMatchObject({ state: 'success' });
-  await allDead(await pidsIn('job', 1));
-});
+it.runIf(process.platform === 'linux')(
+  'processes that the main process leaves in another group of its session end with the run',
+  async () => {
+    expect(await run(leaving('job', 'set -m;'))).toMatchObject({ state: 'success' });
+    await allDead(await pidsIn('job', 1));
+  },
+);
 
-it('but not what left both: that outlives the run', async () => {
+it('a process that left both group and session outlives the run', async () => {
   expect(await run(leaving('free', 'setsid'))).toMatchObject({ state: 'success' });
   const [pid = 0] = await pidsIn('free', 1);
   expect(isProcessRunning(pid)).toBe(true);
   process.kill(pid, 'SIGKILL');
 });
 
-it('goes on when somebody has tidied the temporary files away', async () => {
+it('the runtime continues after its temporary files were removed', async () => {
   const own = await mkdtemp(join(folder, 'tidy-'));
   vi.stubEnv('TMPDIR', own);
   const other = processRuntime({ environment: process.env });
@@ -340,7 +343,7 @@ it('goes on when somebody has tidied the temporary files away', async () => {
   vi.unstubAllEnvs();
 });
 
-describe('when the worker dies', () => {
+describe('death of the worker', () => {
   const children: ChildProcess[] = [];
   afterEach(() => {
     for (const child of children.splice(0)) child.kill('SIGKILL');
@@ -352,7 +355,7 @@ describe('when the worker dies', () => {
   });
   afterAll(() => rm(dirname(built), { recursive: true, force: true }));
 
-  /** A process of its own, running the runtime. */
+  /** Runs the runtime in a separate process. */
   function worker(script: string): ChildProcess {
     const source = `
       const { processRuntime } = await import(${JSON.stringify(built)});
@@ -368,7 +371,7 @@ describe('when the worker dies', () => {
     return child;
   }
 
-  it('by kill -9, its tasks end, those that ignore SIGTERM or left the group included (I4)', async () => {
+  it('all tasks of a worker end after kill -9, even those that ignore SIGTERM or left the group (I4)', async () => {
     const pid = (trap: string): string => `sh -c '${trap} echo $$ >> orphans; while :; do sleep 0.05; done'`;
     const bare = `set -m; env -i PATH="$PATH" ${pid('')} &`;
     const dying = worker(`${pid('')} & ${pid('trap "" TERM;')} & setsid ${pid('')} & ${bare} echo $$ >> orphans; wait`);
@@ -379,7 +382,7 @@ describe('when the worker dies', () => {
     await allDead(pids);
   });
 
-  it('leaves no folder of pipes behind', async () => {
+  it('a worker that dies leaves no folder of pipes behind', async () => {
     const own = await mkdtemp(join(folder, 'tmp-'));
     const before = process.env['TMPDIR'];
     process.env['TMPDIR'] = own;

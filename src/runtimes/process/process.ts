@@ -1,15 +1,15 @@
 /**
  * The runtime `process`: a command in a process group of its own, on the worker's machine.
  *
- * 1. The run is over when the main process has ended. What it left in its group or session is ended too. A process that
- *    left both (`setsid`) outlives the run, unless the task had a user of its own: then everything of that user is killed.
- * 2. A kill is soft (SIGTERM), then hard (SIGKILL) after a grace, always of the whole group; on Linux also of what left
- *    the group, found by its session or its environment.
+ * 1. The run is over when the main process has ended. Processes that it left in its group or session are ended, too. A process
+ *    that left both (`setsid`) outlives the run, unless the task had a user of its own: then all processes of that user are killed.
+ * 2. A kill is soft (SIGTERM), then hard (SIGKILL) after a grace, always of the whole group; on Linux also of processes that left
+ *    the group, found by their session or environment.
  * 3. When the worker dies, its watcher does the same (I4).
- * 4. The environment is what is declared, the documented variables, and of the worker's own only `inherited`.
- * 5. Standard output and standard error are one pipe: only so is their order kept.
- * 6. What it writes to the file `MILLRACE_RESULT` is its result.
- * 7. It runs as the user that `task-users.ts` gives it, and is ended before Millrace where memory runs out.
+ * 4. The environment has the declared variables, the documented ones, and of the worker's own only `inherited`.
+ * 5. Standard output and standard error are one pipe, because only then is their order kept.
+ * 6. The content of the file `MILLRACE_RESULT` is the result.
+ * 7. It runs as the user from `task-users.ts`, and the kernel kills it before Millrace if memory runs out.
  */
 import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process';
 import { accessSync, closeSync, constants, existsSync, fchownSync } from 'node:fs';
@@ -36,18 +36,18 @@ import { markVariable, preferForOom, TaskProcesses } from './task-processes.ts';
 import type { TaskUser, TaskUsers } from '../users/task-users.ts';
 import { Watcher } from './watcher.ts';
 
-/** What a process inherits of its worker's environment. */
+/** The variables that a process inherits from its worker's environment. */
 const inherited = ['PATH', 'HOME', 'LANG', 'TZ', 'TMPDIR'] as const;
 
 export interface ProcessOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Between the soft and the hard kill. */
+  /** The time between the soft and the hard kill. */
   readonly graceMs?: number;
-  /** The same, when the worker is dead: shorter, because the run may soon start elsewhere. */
+  /** The same when the worker is dead: shorter, because the run may soon start on another worker. */
   readonly orphanGraceMs?: number;
-  /** For what the main process left behind: to end its output, then to end. */
+  /** How long remaining processes may write output after the main process has ended, and how long they have to end. */
   readonly lingerMs?: number;
-  /** Without it, tasks run as this process does. */
+  /** Without it, tasks run as the user of this process. */
   readonly users?: TaskUsers | undefined;
   readonly log?: Log | undefined;
 }
@@ -55,7 +55,7 @@ export interface ProcessOptions {
 type Process = Extract<Task['work'], { kind: 'process' }> & { readonly user: TaskUser | undefined };
 type Ending = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 
-/** What there is while the runtime's service is up. */
+/** Resources that exist while the runtime's service runs. */
 interface Equipment {
   readonly stock: PipeStock;
   readonly watcher: Watcher;
@@ -129,7 +129,7 @@ class Execution {
     this.#mark = `${task.facts.lease}.${task.facts.run}`;
   }
 
-  /** Something to finish, or why it did not start. */
+  /** Returns an object to finish, or the outcome if the process did not start. */
   async start(output: Output): Promise<Outcome | { finish(signal: AbortSignal): Promise<Outcome> }> {
     const { watcher, leftovers } = this.#equipment;
     watcher.announce(this.#mark);
@@ -151,7 +151,7 @@ class Execution {
     try {
       const { user } = this.#work;
       result = new ResultFile(stock.folder, this.#mark, user);
-      // a task that opens /dev/stderr opens this pipe anew
+      // a task that opens /dev/stderr opens this pipe again, as its user
       if (user !== undefined) fchownSync(pipe.write, user.uid, user.gid);
       const child = this.#child(pipe.write, result.path);
       const leader = child.pid ?? (await spawnFailure(child));
@@ -184,12 +184,12 @@ class Execution {
     return this.#childOf(user, env, { ...how, uid: user.uid, gid: user.gid });
   }
 
-  /** Nothing that the task says is obeyed before it is its user's, and confined. */
+  /** No setting of the task takes effect before its process has become the task's user, and confined. */
   #childOf(user: TaskUser, env: Record<string, string>, how: SpawnOptions): ChildProcess {
     const wished = this.#work.cwd === null ? undefined : resolve(this.#work.cwd);
     if (wished !== undefined && !isReachable(join(wished, 'any'), user)) throw refusedAs('EACCES', wished);
     if (wished !== undefined && !existsSync(wished)) throw refusedAs('ENOENT', wished);
-    // behind another program, a command that is missing would be a failure of that one
+    // behind another program, a missing command would look like a failure of that program
     findCommand(this.#work.command[0] ?? '', { path: env['PATH'], cwd: wished ?? user.cwd, user });
     const { command, env: early } = takeLate({ command: this.#work.command, env }, wished);
     const [file = '', ...args] = [...user.confine, ...command];
@@ -213,10 +213,10 @@ class Execution {
 
   async #finish(signal: AbortSignal, { ending, processes, pump, result }: Started): Promise<Outcome> {
     const lingerMs = this.#options.lingerMs ?? 500;
-    const kill = this.#armed(signal, processes);
+    const kill = this.#armKill(signal, processes);
     try {
       const end = await ending;
-      // an asked group has its grace as a whole, however soon its leader went
+      // the group has its grace as a whole, even if its leader ended sooner
       if (signal.aborted) await kill.killed;
       await pump.drained(lingerMs);
       if (signal.aborted) await kill.killed;
@@ -230,8 +230,8 @@ class Execution {
     }
   }
 
-  /** `killed` resolves when all of it is gone, after the signal has aborted. */
-  #armed(signal: AbortSignal, processes: TaskProcesses): { killed: Promise<void>; disarm(): void } {
+  /** `killed` resolves when all processes have ended, after the signal has aborted. */
+  #armKill(signal: AbortSignal, processes: TaskProcesses): { killed: Promise<void>; disarm(): void } {
     let strike = (): void => {};
     const killed = new Promise<void>((resolve) => {
       strike = () => void processes.kill(graceMs(signal, this.#options.graceMs ?? 5_000)).finally(resolve);
@@ -242,14 +242,17 @@ class Execution {
   }
 }
 
-/** Throws where no such program can be executed; with an error that has the code of the system. */
+/** Where to search for a command. */
 interface Whereabouts {
   readonly path: string | undefined;
   readonly cwd: string | undefined;
   readonly user: TaskUser;
 }
 
-/** Whether a file is there is only told of folders that the task's user may enter. */
+/**
+ * Throws with the error code of the system if the command cannot be executed. Folders that the task's user may not enter reveal
+ * nothing.
+ */
 function findCommand(command: string, { path = '/usr/bin:/bin', cwd = '.', user }: Whereabouts): void {
   const look = (file: string): void => {
     if (!isReachable(file, user)) throw refusedAs('EACCES', file);
@@ -279,7 +282,7 @@ const refusals: Readonly<Record<string, string>> = {
   ERR_INVALID_ARG_VALUE: 'cannot be started: it is empty, or an argument, the folder or a variable holds a NUL byte',
 };
 
-/** A child without a process id did not start, and is about to say why. */
+/** A child without a process id did not start, and emits the reason. */
 function spawnFailure(child: ChildProcess): Promise<never> {
   return new Promise((_, reject) => child.once('error', reject));
 }
@@ -287,6 +290,6 @@ function spawnFailure(child: ChildProcess): Promise<never> {
 function outcomeOf({ code, signal }: Ending): Outcome {
   if (code === 0) return { ...success, exitCode: 0 };
   if (code !== null) return failed(`it ended with exit code ${code}`, code);
-  const hint = signal === 'SIGKILL' ? ' (unless somebody did that, the machine may be short of memory)' : '';
+  const hint = signal === 'SIGKILL' ? ' (if no user killed it, the machine may be short of memory)' : '';
   return failed(`it was ended by ${signal ?? 'an unknown signal'}${hint}`);
 }

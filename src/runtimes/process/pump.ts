@@ -1,6 +1,6 @@
 /**
- * Carries a task's output from its pipe to the sink: reads only while the sink takes, so that a task which prints faster
- * than its output can be kept is slowed by its own full pipe.
+ * Carries a task's output from its pipe to the sink. It reads only while the sink accepts more, so that a task that prints faster
+ * than its output can be stored is slowed down by its own full pipe.
  */
 import { Socket } from 'node:net';
 import type { Output } from '../contract.ts';
@@ -8,7 +8,7 @@ import type { Output } from '../contract.ts';
 export class Pump {
   readonly #socket: Socket;
   #held = 0;
-  /** Resolves when the pipe has ended: nobody holds its writing end any more, or it was cut. */
+  /** Resolves when the pipe has ended: no process has its writing end open any more, or it was cut. */
   readonly #ended: Promise<void>;
 
   constructor(descriptor: number, output: Output) {
@@ -30,8 +30,8 @@ export class Pump {
   }
 
   /**
-   * Waits for the pipe to end after the task's main process has. A grandchild may hold it open: it has `lingerMs`, not
-   * counting the time in which the sink held us up, so nothing that the task itself printed is lost.
+   * Waits for the end of the pipe after the task's main process has ended. A grandchild may hold it open for `lingerMs`, not counting
+   * the time in which the sink accepted nothing, so that no output of the task itself is lost.
    */
   async drained(lingerMs: number): Promise<void> {
     const stepMs = Math.max(1, Math.ceil(lingerMs / 20));

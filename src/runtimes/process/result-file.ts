@@ -1,7 +1,7 @@
 /**
- * The file that a task writes its result to (`MILLRACE_RESULT`). It is made before the task starts, for the task's user
- * alone, in a folder that a task of another user cannot change: nothing else can be put in its place. It is read once, after
- * the task has ended, and removed.
+ * The file that a task writes its result to (`MILLRACE_RESULT`). It is created before the task starts, for the task's user
+ * only, in a folder that a task of another user cannot change: nothing else can replace it. It is read once, after the task has
+ * ended, and removed.
  */
 import { closeSync, constants, fchownSync, fstatSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import type { TaskUser } from '../users/task-users.ts';
 
 export const resultVariable = 'MILLRACE_RESULT';
 
-/** A link is not followed, and a pipe is not waited for: a task of the worker's own user may have made one. */
+/** A link is not followed, and a pipe is not waited for: a task of the worker's own user may have created one. */
 const readSafely = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 export class ResultFile {
@@ -28,7 +28,7 @@ export class ResultFile {
     }
   }
 
-  /** What the task wrote; nothing where it wrote nothing, or removed the file. */
+  /** The result; empty if the task wrote nothing, or removed the file. */
   read(): Pick<Outcome, 'result' | 'unkept'> {
     try {
       return this.#read();
@@ -42,7 +42,7 @@ export class ResultFile {
     const file = openSync(this.path, readSafely);
     try {
       const found = fstatSync(file);
-      if (!found.isFile()) return { unkept: `what is at ${resultVariable} is no file` };
+      if (!found.isFile()) return { unkept: `${resultVariable} is not a regular file` };
       if (found.size > maxResultBytes)
         return { unkept: `its result has ${found.size} bytes of JSON; at most ${maxResultBytes} are kept` };
       return resultOfText(new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)));

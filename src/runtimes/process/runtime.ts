@@ -1,4 +1,4 @@
-/** How a worker gets the runtime `process`. */
+/** Creates the runtime `process`. */
 import type { RuntimeFactory } from '../factory.ts';
 import { processRuntime } from './process.ts';
 

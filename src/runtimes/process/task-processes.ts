@@ -1,7 +1,7 @@
 /**
- * The processes of one task: the group that its main process leads, signalled as a whole, and those that left it. On
- * Linux these are found by the session they are still in, or by the mark in their environment. One that left the
- * session and cleared its environment, or changed user, is out of reach.
+ * The processes of one task: the group of its main process, which is signalled as a whole, and those that left it. On Linux
+ * these are found by the session that they are still in, or by the mark in their environment. A process that left the session
+ * and cleared its environment, or changed its user, cannot be found.
  */
 import { writeFileSync } from 'node:fs';
 import { pause } from '../../kernel/service.ts';
@@ -10,8 +10,8 @@ import { livingProcesses, processesWith } from './process-table.ts';
 /** The variable that marks every process of one hand-out of a run. */
 export const markVariable = 'MILLRACE_HANDOUT';
 
-/** Rounds of SIGKILL before we give up on a process that keeps forking. */
-const mostRounds = 20;
+/** Rounds of SIGKILL before giving up on a process that keeps forking. */
+const maxRounds = 20;
 
 export class TaskProcesses {
   /** The id of the main process, of its group and of its session. */
@@ -23,26 +23,29 @@ export class TaskProcesses {
     this.#mark = mark;
   }
 
-  /** After the main process has ended: ends what it left in its group. A process that left the session outlives the run, unless the task had a user of its own. */
+  /**
+   * After the main process has ended: ends the rest of its group. A process that left the session outlives the run, unless the
+   * task had a user of its own.
+   */
   async endRest(patienceMs: number): Promise<void> {
-    if (!this.#ask()) return;
+    if (!this.#terminate()) return;
     await this.#goneWithin(patienceMs, new Set());
     signalGroup(this.leader, 'SIGKILL');
   }
 
-  /** Ends all of it: asks, and after the patience kills. */
+  /** Ends all processes: SIGTERM, and SIGKILL after the patience. */
   async kill(patienceMs: number): Promise<void> {
     const askedAt = performance.now();
-    this.#ask();
+    this.#terminate();
     const strays = await this.#strays();
-    for (const pid of strays) ask(pid);
+    for (const pid of strays) terminate(pid);
     await this.#goneWithin(patienceMs - (performance.now() - askedAt), strays);
     signalGroup(this.leader, 'SIGKILL');
     await this.#killStrays();
   }
 
-  /** Asks the group; whether there was anybody. A stopped process hears nothing until it continues. */
-  #ask(): boolean {
+  /** Sends SIGTERM to the group. Returns whether it has a process. A stopped process gets the signal only when it continues. */
+  #terminate(): boolean {
     return signalGroup(this.leader, 'SIGTERM') && signalGroup(this.leader, 'SIGCONT');
   }
 
@@ -63,7 +66,7 @@ export class TaskProcesses {
     return table.some(({ pid, group }) => group === this.leader || strays.has(pid));
   }
 
-  /** What belongs to the task and is not in its group. */
+  /** Processes that belong to the task and are not in its group. */
   async #strays(): Promise<Set<number>> {
     const [table, marked] = await Promise.all([livingProcesses(), processesWith(`${markVariable}=${this.#mark}`)]);
     const found = new Set(marked);
@@ -75,7 +78,7 @@ export class TaskProcesses {
   }
 
   async #killStrays(): Promise<void> {
-    for (let round = 0; round < mostRounds; round++) {
+    for (let round = 0; round < maxRounds; round++) {
       const strays = await this.#strays();
       if (strays.size === 0) return;
       for (const pid of strays) signalOne(pid, 'SIGKILL');
@@ -83,30 +86,30 @@ export class TaskProcesses {
   }
 }
 
-/** Of 1,000: far above what Millrace and PostgreSQL have, so that a machine short of memory loses tasks first. */
+/** Of 1,000: far above that of Millrace and PostgreSQL, so that a machine short of memory loses tasks first. */
 const oomScore = 500;
 
-/** The task's main process and all that it starts are the first that the kernel ends for want of memory. Linux only. */
+/** Makes the task's main process and its children the first that the kernel kills if memory runs out. Linux only. */
 export function preferForOom(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/oom_score_adj`, String(oomScore));
   } catch {
-    // it has ended already, or this system knows nothing of the kind
+    // it has ended already, or this system has no such file
   }
 }
 
-function ask(pid: number): void {
+function terminate(pid: number): void {
   signalOne(pid, 'SIGTERM');
   signalOne(pid, 'SIGCONT');
 }
 
-/** Whether there was anybody to signal; 0 only asks. */
+/** Returns whether the group has a process; 0 only checks. */
 function signalGroup(groupId: number, signal: NodeJS.Signals | 0): boolean {
   try {
     process.kill(-groupId, signal);
     return true;
   } catch (error) {
-    // EPERM: somebody is there who changed user; only ESRCH says that the group is gone
+    // EPERM: a process of the group has changed its user; only ESRCH means that the group is gone
     return error instanceof Error && Reflect.get(error, 'code') === 'EPERM';
   }
 }
@@ -115,6 +118,6 @@ export function signalOne(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // gone meanwhile, which is what was wanted
+    // it has ended already
   }
 }

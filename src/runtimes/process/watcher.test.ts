@@ -26,8 +26,8 @@ async function start(more: Partial<WatcherOptions> = {}): Promise<Watcher> {
 }
 
 /**
- * A mark that no other test has. A watcher goes on for a while after its test, and ends every process on this machine
- * that has one of its marks, those of a later test and of another run of this suite included.
+ * A mark that no other test uses. A watcher continues for a while after its test, and ends every process on this machine that has
+ * one of its marks, including those of a later test and of another run of this suite.
  */
 function makeMark(): string {
   return `1.${randomUUID()}`;
@@ -42,35 +42,32 @@ function sleeper(mark: string): ChildProcess & { readonly pid: number } {
   return Object.assign(child, { pid });
 }
 
-it('ends what is open when its pipe closes, and leaves what was told to have ended', async () => {
+it('the watcher ends open tasks when its pipe closes, and not those that have ended', async () => {
   const watcher = await start();
   const [open, ended, unused] = [makeMark(), makeMark(), makeMark()];
-  const [left, told, unseen] = [sleeper(open), sleeper(ended), sleeper(`1${unused}`)];
+  const [left, reported, unseen] = [sleeper(open), sleeper(ended), sleeper(`1${unused}`)];
   watcher.announce(open);
   watcher.began(open, left.pid);
   watcher.announce(ended);
-  watcher.began(ended, told.pid);
+  watcher.began(ended, reported.pid);
   watcher.ended(ended);
   watcher.announce(unused);
   const gone = once(left, 'exit');
   await watcher.stop();
   expect(await gone).toEqual([null, 'SIGTERM']);
-  expect([told.exitCode, told.signalCode, unseen.signalCode]).toEqual([null, null, null]);
+  expect([reported.exitCode, reported.signalCode, unseen.signalCode]).toEqual([null, null, null]);
 });
 
-it.runIf(process.platform === 'linux')(
-  'finds a task that was announced but whose group it was never told',
-  async () => {
-    const watcher = await start();
-    const mark = makeMark();
-    watcher.announce(mark);
-    const gone = once(sleeper(mark), 'exit');
-    await watcher.stop();
-    expect(await gone).toEqual([null, 'SIGTERM']);
-  },
-);
+it.runIf(process.platform === 'linux')('the watcher finds a task that was announced without its group', async () => {
+  const watcher = await start();
+  const mark = makeMark();
+  watcher.announce(mark);
+  const gone = once(sleeper(mark), 'exit');
+  await watcher.stop();
+  expect(await gone).toEqual([null, 'SIGTERM']);
+});
 
-it('is replaced when somebody ends it, and the successor knows what is open', async () => {
+it('a killed watcher is replaced, and its successor knows the open tasks', async () => {
   const watcher = await start();
   const first = watcher.pid ?? 0;
   const mark = makeMark();
@@ -84,22 +81,22 @@ it('is replaced when somebody ends it, and the successor knows what is open', as
   expect(await gone).toEqual([null, 'SIGTERM']);
 });
 
-describe('one that does not stay', () => {
+describe('watchers that end at once', () => {
   let folder = '';
   let shell = '';
-  let told: string[] = [];
+  let logged: string[] = [];
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'millrace-watcher-'));
     shell = join(folder, 'shell');
-    told = [];
+    logged = [];
   });
-  // a watcher that is let go starts a last shell, which may write into the folder while it is removed
+  // a watcher that is stopped starts a last shell, which may write into the folder while it is removed
   afterEach(() => rm(folder, { recursive: true, maxRetries: 10 }));
 
-  /** Starts with a shell that does only this. */
+  /** Starts with a shell that only runs this script. */
   async function startWith(script: string): Promise<Watcher> {
     await writeFile(shell, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-    return start({ shell, log: pino({ level: 'warn' }, { write: (line) => void told.push(line) }) });
+    return start({ shell, log: pino({ level: 'warn' }, { write: (line) => void logged.push(line) }) });
   }
 
   function watched(watcher: Watcher): ChildProcess {
@@ -110,24 +107,24 @@ describe('one that does not stay', () => {
     return task;
   }
 
-  it('is followed by others ever more slowly, and that is told once', async () => {
+  it('a watcher that ends at once is replaced with growing pauses, and logged once', async () => {
     const tries = join(folder, 'tries');
     const beganAt = performance.now();
     await startWith(`printf x >> ${tries}; exit 3`);
     await vi.waitFor(async () => expect((await readFile(tries, 'utf8')).length).toBeGreaterThan(5), patience);
-    // waits of at least 25, 50, 100, 200 and 400 ms
+    // pauses of at least 25, 50, 100, 200 and 400 ms
     expect(performance.now() - beganAt).toBeGreaterThan(775);
-    expect(told).toHaveLength(1);
-    expect(told[0]).toContain('exit code 3');
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).toContain('exit code 3');
   });
 
   it.each([
-    ['by one that can', async (watcher: Watcher) => vi.waitFor(() => expect(watcher.pid).toBeDefined(), patience)],
-    ['even if it is let go meanwhile', async () => {}],
-  ])('or cannot be started is followed %s, and what is open is ended', async (_, wait) => {
+    ['by one that starts', async (watcher: Watcher) => vi.waitFor(() => expect(watcher.pid).toBeDefined(), patience)],
+    ['even if it is stopped meanwhile', async () => {}],
+  ])('a watcher that cannot be started is replaced %s, and open tasks end', async (_, wait) => {
     const watcher = await startWith('rm -- "$0"');
     const gone = once(watched(watcher), 'exit');
-    await vi.waitFor(() => expect(told.join()).toContain('ENOENT'), patience);
+    await vi.waitFor(() => expect(logged.join()).toContain('ENOENT'), patience);
     await symlink('/bin/sh', shell);
     await wait(watcher);
     await watcher.stop();
@@ -135,16 +132,19 @@ describe('one that does not stay', () => {
   });
 });
 
-it.runIf(process.platform === 'linux')('ignores soft signals, leads its own session and is small', async () => {
-  const watcher = await start();
-  const pid = watcher.pid ?? 0;
-  // the shell is there once its trap shows: SIGTERM is bit 14 of the ignored ones
-  await vi.waitFor(async () => expect(await ignores(pid)).toBe(true), patience);
-  process.kill(pid, 'SIGTERM');
-  expect(readProcessStat(pid)?.session).toBe(pid);
-  const pss = /^Pss:\s+(\d+) kB/m.exec(await readFile(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1];
-  expect(Number(pss)).toBeLessThan(2_000);
-});
+it.runIf(process.platform === 'linux')(
+  'the watcher ignores soft signals, leads its own session and is small',
+  async () => {
+    const watcher = await start();
+    const pid = watcher.pid ?? 0;
+    // the shell is running once its trap shows: SIGTERM is bit 14 of the ignored signals
+    await vi.waitFor(async () => expect(await ignores(pid)).toBe(true), patience);
+    process.kill(pid, 'SIGTERM');
+    expect(readProcessStat(pid)?.session).toBe(pid);
+    const pss = /^Pss:\s+(\d+) kB/m.exec(await readFile(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1];
+    expect(Number(pss)).toBeLessThan(2_000);
+  },
+);
 
 async function ignores(pid: number): Promise<boolean> {
   const mask = /^SigIgn:\s+([0-9a-f]+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '0';

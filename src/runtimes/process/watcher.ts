@@ -1,14 +1,14 @@
 /**
- * The watcher: a small process at the other end of a pipe. When the worker dies, even by kill -9, the pipe closes, and
- * the watcher ends the tasks that were left (I4): softly, and after a grace hard.
+ * The watcher: a small process at the other end of a pipe. When the worker dies, even by kill -9, the pipe closes, and the watcher
+ * ends the remaining tasks (I4): softly, and hard after a grace.
  *
- * 1. A task is announced before it is spawned and its group told after, so there is no moment at which a task is
- *    unknown: one without a group is found by the mark in its environment.
- * 2. It leads a session of its own and ignores the soft signals, so what ends the worker's group does not end it.
- * 3. It is a shell, not a Node process: 0.4 MB instead of 40 (proportional set size, measured).
- * 4. It owns the folder of the worker's pipes, if there is one, and removes it when the worker is gone.
- * 5. When it ends before the worker does another takes over; while none stays they come ever more slowly, and the log
- *    says so once.
+ * 1. A task is announced before it is spawned, and its group after, so there is no moment at which a task is unknown: one
+ *    without a group is found by the mark in its environment.
+ * 2. It leads a session of its own and ignores the soft signals, so that signals to the worker's group do not end it.
+ * 3. It is a shell, not a Node process: 0.4 MB instead of 40 MB (proportional set size, measured).
+ * 4. It owns the folder of the worker's pipes, if there is one, and removes it after the worker has ended.
+ * 5. If it ends before the worker does, another one replaces it. If several end at once, the pauses grow, and the log says so
+ *    once.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { delayMs, reconnect } from '../../kernel/backoff.ts';
@@ -16,7 +16,7 @@ import { type Log, silent } from '../../kernel/log.ts';
 import type { Service } from '../../kernel/service.ts';
 import { markVariable } from './task-processes.ts';
 
-// $1: grace in tenths of a second, $2: folder to remove, or nothing. `open` holds mark:group items; marks hold no blanks.
+// $1: grace in tenths of a second, $2: folder to remove, or empty. `open` holds mark:group items; marks contain no blanks.
 const script = `
 trap '' HUP INT TERM
 open=
@@ -91,10 +91,10 @@ export interface WatcherOptions {
   readonly shell?: string;
 }
 
-/** One that lived for longer was ended by somebody; one that did not cannot stay, or somebody means it. */
+/** A watcher that ran for longer was killed by a user; one that did not cannot run, or is killed on purpose. */
 const soonMs = 5_000;
-/** So many in a row that did not stay are told. */
-const toldAt = 2;
+/** The number of such failures in a row after which they are logged. */
+const loggedFailures = 2;
 
 export class Watcher implements Service {
   readonly name = 'watcher';
@@ -102,9 +102,9 @@ export class Watcher implements Service {
   readonly #open = new Map<string, number | undefined>();
   #process: ChildProcess | undefined;
   #sinceMs = 0;
-  /** How many in a row did not stay. */
+  /** The number of watchers in a row that ended at once. */
   #failures = 0;
-  /** Set between the end of one and the start of the next. */
+  /** Set between the end of one watcher and the start of the next. */
   #successor: NodeJS.Timeout | undefined;
 
   constructor(options: WatcherOptions) {
@@ -126,7 +126,7 @@ export class Watcher implements Service {
     }
   }
 
-  /** Lets the watcher go. It still ends what was not told to have ended. */
+  /** Stops the watcher. It still ends the tasks that have not been reported as ended. */
   async stop(): Promise<void> {
     if (this.#successor) this.#succeed();
     this.#callOff();
@@ -135,29 +135,29 @@ export class Watcher implements Service {
     child?.stdin?.end();
   }
 
-  /** The watcher's process id, while it is there. */
+  /** The watcher's process id, while it runs. */
   get pid(): number | undefined {
     return this.#successor ? undefined : this.#process?.pid;
   }
 
-  /** Before the spawn. */
+  /** Call it before the spawn. */
   announce(mark: string): void {
     this.#open.set(mark, undefined);
-    this.#tell(`+ ${mark}`);
+    this.#send(`+ ${mark}`);
   }
 
-  /** After it. */
+  /** Call it after the spawn. */
   began(mark: string, groupId: number): void {
     this.#open.set(mark, groupId);
-    this.#tell(`= ${mark} ${groupId}`);
+    this.#send(`= ${mark} ${groupId}`);
   }
 
   ended(mark: string): void {
     this.#open.delete(mark);
-    this.#tell(`- ${mark}`);
+    this.#send(`- ${mark}`);
   }
 
-  #tell(line: string): void {
+  #send(line: string): void {
     this.#process?.stdin?.write(`${line}\n`);
   }
 
@@ -168,14 +168,14 @@ export class Watcher implements Service {
     const child = spawn(shell, args, { detached: true, stdio: ['pipe', 'ignore', 'ignore'], cwd: '/', env });
     this.#process = child;
     this.#sinceMs = performance.now();
-    child.stdin?.on('error', () => {}); // it is gone, and that is heard below
+    child.stdin?.on('error', () => {}); // it has ended, which is handled below
     child.on('error', (error) => this.#replace(child, error.message));
     child.once('exit', (code, signal) => this.#replace(child, `it ended with ${signal ?? `exit code ${code}`}`));
     child.unref();
     return child;
   }
 
-  /** It was ended, or could not be started: another takes over what is open. */
+  /** The watcher was killed, or could not be started: another one takes over the open tasks. */
   #replace(gone: ChildProcess, why: string): void {
     if (this.#process !== gone || this.#successor) return;
     if (performance.now() - this.#sinceMs >= soonMs) this.#failures = 0;
@@ -184,9 +184,9 @@ export class Watcher implements Service {
 
   #later(why: string): void {
     this.#failures++;
-    if (this.#failures === toldAt) {
+    if (this.#failures === loggedFailures) {
       const { log = silent } = this.#options;
-      log.warn({ why }, 'watcher ended; without it, tasks outlive a worker that dies; retrying');
+      log.warn({ why }, 'watcher ended, retrying; without it, tasks outlive a worker that dies');
     }
     this.#successor = setTimeout(() => this.#succeed(), delayMs(reconnect, this.#failures - 1)).unref();
   }
@@ -201,8 +201,8 @@ export class Watcher implements Service {
     try {
       this.#spawn();
     } catch (error) {
-      return this.#later(String(error)); // such as when there is no memory for it
+      return this.#later(String(error)); // for example, not enough memory
     }
-    for (const [mark, groupId] of this.#open) this.#tell(groupId === undefined ? `+ ${mark}` : `= ${mark} ${groupId}`);
+    for (const [mark, groupId] of this.#open) this.#send(groupId === undefined ? `+ ${mark}` : `= ${mark} ${groupId}`);
   }
 }

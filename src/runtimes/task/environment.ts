@@ -1,12 +1,12 @@
 /**
- * The environment that every task is given, whatever its runtime: facts about its run under our names and under
- * Waterwheel's, above what its definition declares. A declared value may be a template, or an entry of the stash.
+ * The environment of every task, for all runtimes: facts about its run under our names and under Waterwheel's, which override
+ * the declared variables. A declared value may be a template, or an entry of the stash.
  */
 import type { Environment, RuntimeBlock } from '../../contract/wire.ts';
 import type { NodeFacts, RunFacts, TaskFacts } from './facts.ts';
 import type { Expansion } from './templates.ts';
 
-/** Something declared that cannot be had; its message is the run's reason. */
+/** A declared value is not available; the message is the run's reason. */
 export class EnvironmentError extends Error {
   override readonly name = 'EnvironmentError';
 }
@@ -21,7 +21,7 @@ export function stashNames(declared: Environment): string[] {
   return [...new Set(names)];
 }
 
-/** Of all stash values that one run's variables name. Its output is searched for each line of them. */
+/** The maximum size of all stash values in the variables of one run. Its output is searched for each of their lines. */
 export const maxStashBytes = 512 * 1024;
 
 export function explainStashExcess(bytes: number): string {
@@ -39,22 +39,22 @@ export function environmentOf(
   for (const [name, value] of Object.entries(declared)) {
     env[name] = typeof value === 'string' ? expansion.text(value) : fromStash(name, value.stash, stash);
   }
-  return Object.assign(env, added(expansion.facts));
+  return Object.assign(env, addedVariables(expansion.facts));
 }
 
-/** What every task is given beside what it declares. */
-export function added(facts: RunFacts): Record<string, string> {
+/** The variables that every task gets besides the declared ones. */
+export function addedVariables(facts: RunFacts): Record<string, string> {
   const own = facts.node === null ? { ...taskVariables(facts), ...waterwheels(facts) } : nodeVariables(facts);
   return { ...ours(facts), ...own };
 }
 
-/** The variables of a task that hold secrets: its credential, and all that come from the stash. */
+/** The variables of a task with secrets: its credential, and all from the stash. */
 export function secretsIn(declared: Environment): ReadonlySet<string> {
   const fromStash = Object.entries(declared).flatMap(([name, value]) => (typeof value === 'string' ? [] : [name]));
   return new Set([...secretNames, ...fromStash]);
 }
 
-/** The variables with the task's credential. Only the task may see them. */
+/** The variables with the task's credential. Only the task may read them. */
 export const secretNames: ReadonlySet<string> = new Set(['MILLRACE_CREDENTIAL', 'WATERWHEEL_JWT']);
 
 function fromStash(variable: string, name: string, stash: ReadonlyMap<string, Buffer>): string {
@@ -96,18 +96,18 @@ function nodeVariables({ node }: NodeFacts): Record<string, string> {
   return { MILLRACE_EXECUTION_ID: node.execution, MILLRACE_NODE_ID: node.id, MILLRACE_NODE_NAME: node.name };
 }
 
-/** Linux takes at most 128 KiB in one variable. */
-const longestParams = 100 * 1024;
+/** The maximum size of params in a variable. Linux allows at most 128 KiB in one variable. */
+const maxParamBytes = 100 * 1024;
 
 function paramsIn(facts: RunFacts): Record<string, string> {
   const text = JSON.stringify(facts.params);
-  if (Buffer.byteLength(text) <= longestParams) return { MILLRACE_PARAMS: text };
+  if (Buffer.byteLength(text) <= maxParamBytes) return { MILLRACE_PARAMS: text };
   return { MILLRACE_PARAMS_URL: `${facts.url}/api/runs/${facts.run}/environment` };
 }
 
 function waterwheels(facts: TaskFacts): Record<string, string> {
   return {
-    // whole seconds as in Waterwheel, unless the instant has more: it must name the same instant when it comes back
+    // whole seconds as in Waterwheel, unless the instant has milliseconds: it must identify the same instant when it is sent back
     WATERWHEEL_TRIGGER_DATETIME: new Date(facts.instant).toISOString().replace('.000Z', 'Z'),
     WATERWHEEL_TASK_NAME: facts.task.name,
     WATERWHEEL_TASK_ID: facts.task.id,
@@ -115,7 +115,7 @@ function waterwheels(facts: TaskFacts): Record<string, string> {
     WATERWHEEL_JOB_ID: facts.job.id,
     WATERWHEEL_PROJECT_NAME: facts.project.name,
     WATERWHEEL_PROJECT_ID: facts.project.id,
-    // its tasks put paths right behind it
+    // tasks of Waterwheel append paths to it
     WATERWHEEL_SERVER_ADDR: `${facts.url}/`,
     WATERWHEEL_JWT: facts.credential,
   };

@@ -1,4 +1,4 @@
-/** What a task may know about its own run, put together from the hand-out and the definition. */
+/** The facts about a run that its task gets, from the hand-out and the definition. */
 import { defaultTenant } from '../../contract/tenants.ts';
 import type { ClaimedRun, NodeWork, TaskDefinition, TaskRun } from '../../contract/wire.ts';
 
@@ -7,19 +7,19 @@ interface Named {
   readonly name: string;
 }
 
-/** What a task may know about its own run, whatever that is about. */
+/** The facts that runs of tasks and of nodes have. */
 interface HandOutFacts {
-  /** Its name. */
+  /** The name of the tenant. */
   readonly tenant: string;
   readonly run: string;
   readonly lease: number;
   readonly attempt: number;
   readonly priority: string;
   readonly params: Readonly<Record<string, unknown>>;
-  /** Where the task reaches the API, and with what. */
+  /** The API's address for the task, and its credential. */
   readonly url: string;
   readonly credential: string;
-  /** The same for every hand-out of a run, so that an outside world that saw a start twice can tell. */
+  /** The same for every hand-out of a run, so that an external system can recognize a repeated start. */
   readonly idempotencyKey: string;
 }
 
@@ -44,7 +44,7 @@ export interface NodeFacts extends HandOutFacts {
 
 export type RunFacts = TaskFacts | NodeFacts;
 
-/** `url`: where the task reaches the API. */
+/** `url`: the API's address for tasks. */
 export function factsOf(run: Omit<TaskRun, 'engine' | 'version'>, definition: TaskDefinition, url: string): TaskFacts {
   const { job, project } = definition;
   return {
@@ -71,7 +71,7 @@ function handOutOf(run: HandOut, url: string) {
   return { ...handOut, attempt, priority, params };
 }
 
-/** Where the paths of a tenant begin. */
+/** The beginning of a tenant's paths. */
 function baseOf(url: string, tenant: string): string {
   return tenant === defaultTenant ? url : `${url}/t/${encodeURIComponent(tenant)}`;
 }

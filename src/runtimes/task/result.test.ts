@@ -11,11 +11,11 @@ it.each([
   ['many lists side by side', `[${'[],'.repeat(1_000)}[]]`],
   ['brackets in a string', JSON.stringify('['.repeat(200))],
   ['brackets behind an escaped quote', JSON.stringify(`"${'['.repeat(200)}\\`)],
-])('%s is kept', (_, text) => expect(resultFault(text)).toBeUndefined());
+])('a result with %s is stored', (_, text) => expect(resultFault(text)).toBeUndefined());
 
 it.each([
   ['101 levels', nested(101), 'is nested more than 100 deep'],
   ['101 levels behind a string', nested(100, `"]\\"]",{}`), 'is nested more than 100 deep'],
   ['too many bytes', JSON.stringify('x'.repeat(maxResultBytes)), `has ${maxResultBytes + 2} bytes of JSON; at most`],
   ['text', 'done', 'is not JSON: '],
-])('%s is a fault', (_, text, fault) => expect(resultFault(text)).toContain(fault));
+])('a result with %s is rejected', (_, text, fault) => expect(resultFault(text)).toContain(fault));

@@ -1,21 +1,21 @@
 /**
- * The result of a task: JSON text of bounded length and depth, so that it can be reported, kept and shown. A value that
- * cannot be kept becomes a sentence, never an exception.
+ * The result of a task: JSON text of limited length and depth, so that it can be reported, stored and displayed. A value that
+ * cannot be stored becomes a message, never an exception.
  */
 import { maxResultBytes } from '../../contract/wire.ts';
 import type { Outcome } from '../contract.ts';
 
 type Kept = Pick<Outcome, 'result' | 'unkept'>;
 
-/** Deeper values cannot be sent as JSON to the API either. */
+/** Deeper values cannot be sent to the API as JSON either. */
 const maxDepth = 100;
 
-/** What a function returned. Undefined is no result. */
+/** The result of a function. Undefined is no result. */
 export function resultOfValue(value: unknown): Kept {
   if (value === undefined) return {};
   try {
     const text = JSON.stringify(value) as string | undefined;
-    return text === undefined ? { unkept: 'its result is no JSON value' } : resultOfText(text);
+    return text === undefined ? { unkept: 'its result is not a JSON value' } : resultOfText(text);
   } catch (error) {
     return {
       unkept: `its result cannot be written as JSON: ${error instanceof Error ? error.message : String(error)}`,
@@ -23,14 +23,14 @@ export function resultOfValue(value: unknown): Kept {
   }
 }
 
-/** What a task wrote. Blank text is no result. */
+/** The result that a task wrote. Blank text is no result. */
 export function resultOfText(text: string): Kept {
   if (text.trim() === '') return {};
   const fault = resultFault(text);
   return fault === undefined ? { result: text } : { unkept: `its result ${fault}` };
 }
 
-/** Completes "its result …"; undefined where nothing is wrong with it. */
+/** Completes "its result …"; undefined: it is valid. */
 export function resultFault(text: string): string | undefined {
   const bytes = Buffer.byteLength(text);
   if (bytes > maxResultBytes) return `has ${bytes} bytes of JSON; at most ${maxResultBytes} are kept`;
@@ -42,7 +42,7 @@ export function resultFault(text: string): string | undefined {
   }
 }
 
-/** Of valid JSON. Reads the text: walking 87,000 values took twice as long as parsing them. */
+/** For valid JSON. Reads the text, because walking 87,000 values took twice as long as parsing them. */
 function isDeeper(json: string, levels: number): boolean {
   let depth = 0;
   let isInString = false;

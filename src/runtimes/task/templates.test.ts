@@ -11,7 +11,7 @@ const facts = {
 
 const expand = (text: string, given: RunFacts): string => new Expansion(given).text(text);
 
-describe('a placeholder in a text', () => {
+describe('placeholders in texts', () => {
   it.each([
     ['{{instant}}', '2026-01-02T03:04:05.000Z'],
     ['{{  instant }}/{{instant.date}}/{{instant.unix}}', '2026-01-02T03:04:05.000Z/2026-01-02/1767323045'],
@@ -24,24 +24,26 @@ describe('a placeholder in a text', () => {
     ['{{{{.Id}} {{ and } { {x} }', '{{.Id}} {{ and } { {x} }'],
     ['{{{params.x}}}', '{y}'],
     ['no braces, no cost', 'no braces, no cost'],
-  ])('%s becomes %s', (text, expected) => expect(expand(text, facts)).toBe(expected));
+  ])('the text %s becomes %s', (text, expected) => expect(expand(text, facts)).toBe(expected));
 
   it.each([
-    ['{{nothing}}', /\{\{nothing\}\} means nothing here; there are instant, /],
-    ['{{}}', /\{\{\}\} means nothing/],
+    ['{{nothing}}', /\{\{nothing\}\} does not exist; valid names are instant, /],
+    ['{{}}', /\{\{\}\} does not exist/],
     ['{{.Id}}', /\{\{\.Id\}\}.*\{\{\{\{/],
-    ['{{constructor}}', /\{\{constructor\}\} means nothing/],
+    ['{{constructor}}', /\{\{constructor\}\} does not exist/],
     ['{{params.z}}', /\{\{params\.z\}\} has no value: the run was given only x, n, flag/],
     ['{{params.x.length}}', /\{\{params\.x\.length\}\}/],
     ['{{params.__proto__}}', /\{\{params\.__proto__\}\}/],
     ['{{params.deep.toString}}', /\{\{params\.deep\.toString\}\}/],
-  ])('%s is refused by name', (text, expected) => expect(() => expand(text, facts)).toThrow(expected));
+  ])('the placeholder in %s is rejected by name', (text, expected) =>
+    expect(() => expand(text, facts)).toThrow(expected),
+  );
 
-  it('says so when the run was given no parameters at all', () => {
+  it('the error says if the run has no parameters at all', () => {
     expect(() => expand('{{params.x}}', { ...facts, params: {} })).toThrow('no parameters');
   });
 
-  it('is not looked for in what it expands to', () => {
+  it('placeholders in an expanded value are not expanded', () => {
     expect(expand('{{params.x}}', { ...facts, params: { x: '{{run}}' } })).toBe('{{run}}');
   });
 });
@@ -63,7 +65,7 @@ it('a value that is one placeholder keeps its type; others become text; keys sta
   });
 });
 
-it('blocks are expanded where a task says what to do, and only there', () => {
+it('only the members of a block that describe the work are expanded', () => {
   const process = { kind: 'process' as const, command: ['{{job}}', '{{params.n}}'], env: {}, cwd: '/{{task}}' };
   expect(expandBlock(process, new Expansion(facts))).toEqual({ kind: 'process', command: ['job', '5'], cwd: '/task' });
   const docker = { kind: 'docker' as const, image: 'i', args: ['{{task}}'], env: {} };
@@ -72,16 +74,16 @@ it('blocks are expanded where a task says what to do, and only there', () => {
   expect(expandBlock(call, new Expansion(facts))).toEqual({ kind: 'function', name: '{{job}}', input: 5 });
 });
 
-describe('the placeholders of one run', () => {
+describe('limits of the placeholders of one run', () => {
   const large = { ...facts, params: { x: 'x'.repeat(longestExpansion / 4) } };
 
-  it('may add a bounded number of characters, in all of its texts together', () => {
+  it('placeholders may add a limited number of characters, in all texts of a run together', () => {
     const expansion = new Expansion(large);
     for (let i = 0; i < 4; i++) expect(expansion.text('{{params.x}}')).toHaveLength(longestExpansion / 4);
     expect(() => expansion.text('{{attempt}}')).toThrow(/expand to more than 1048576 characters; \{\{attempt\}\}/);
   });
 
-  it('a placeholder is looked up once, however often it occurs and whether it has a value or not', () => {
+  it('a placeholder is looked up once, however often it occurs, even without a value', () => {
     const counts = { written: 0, listed: 0 };
     const given: Record<string, unknown> = { p: { toJSON: () => ++counts.written } };
     const params = new Proxy(given, {
@@ -98,7 +100,7 @@ describe('the placeholders of one run', () => {
     expect(counts).toEqual({ written: 1, listed: 1 });
   });
 
-  it('may not add more as values of a function', () => {
+  it('the limit includes the input of a function', () => {
     const input = Array.from({ length: 100_000 }, () => '{{params.x}}');
     expect(() => new Expansion(large).value(input)).toThrow(/expand to more than/);
   });

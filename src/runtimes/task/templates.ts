@@ -1,11 +1,10 @@
 /**
  * Templates: `{{instant}}`, `{{params.x}}` and the like, expanded in a task's strings when a run starts.
  *
- * Blanks inside the braces do not matter. A placeholder that means nothing is an error which names it, never an empty
- * string. Where a value of a function's input is one placeholder and nothing else, it keeps its JSON type.
- * `{{{{` stands for `{{` itself. Texts of a node are left as they are: its flow has computed them, from data. The time is
- * linear in the texts and params: each placeholder is looked up and written as text once, however often it occurs. The
- * placeholders of one run add a bounded number of characters.
+ * Blanks inside the braces are ignored. An unknown placeholder is an error that names it, never an empty string. If a value of a
+ * function's input consists of one placeholder only, it keeps its JSON type. `{{{{` stands for `{{` itself. Texts of a node are
+ * not expanded: its flow has computed them from data. The time is linear in the texts and params: each placeholder is looked up
+ * and formatted once, however often it occurs. The placeholders of one run add a limited number of characters.
  */
 import {
   isPlaceholderName,
@@ -19,7 +18,7 @@ import {
 import type { Texts } from '../work.ts';
 import type { RunFacts, TaskFacts } from './facts.ts';
 
-/** Says which placeholder could not be expanded; its message is the run's reason. */
+/** A placeholder could not be expanded; the message is the run's reason. */
 export class TemplateError extends Error {
   override readonly name = 'TemplateError';
 }
@@ -43,18 +42,18 @@ const simple: Readonly<Record<PlaceholderName, (facts: TaskFacts) => unknown>> =
   params: (facts) => facts.params,
 };
 
-/** Characters that placeholders may add to one run, in all of its texts together. */
+/** The number of characters that placeholders may add to one run, in all of its texts together. */
 export const longestExpansion = 1024 * 1024;
 
-/** The value of a placeholder, also as it stands in a text; or why it has none. */
+/** The value of a placeholder and its text form, or the error. */
 type Meaning = { readonly value: unknown; readonly text: string } | { readonly error: TemplateError };
 
-/** Expands the texts of one run, and counts what placeholders add. */
+/** Expands the texts of one run, and counts the characters that placeholders add. */
 export class Expansion implements Texts {
   readonly facts: RunFacts;
   readonly #ofTask: TaskFacts | undefined;
   readonly #meanings = new Map<string, Meaning>();
-  /** The first names of the params, for errors. */
+  /** The first names of the params, for error messages. */
   #given: string | undefined;
   #left = longestExpansion;
 
@@ -133,7 +132,7 @@ export class Expansion implements Texts {
   }
 }
 
-/** By its whole name, or step by step into an object. Undefined: there is none. */
+/** Finds a param by its whole name, or step by step inside an object. Undefined: there is none. */
 function findParam(path: string, params: RunFacts['params']): { readonly value: unknown } | undefined {
   if (Object.hasOwn(params, path)) return { value: params[path] };
   let value: unknown = params;
@@ -144,12 +143,12 @@ function findParam(path: string, params: RunFacts['params']): { readonly value: 
   return { value };
 }
 
-const mostListed = 20;
+const maxListed = 20;
 
 function listGiven(params: RunFacts['params']): string {
   const names = Object.keys(params);
   if (names.length === 0) return 'no parameters';
-  return `only ${names.slice(0, mostListed).join(', ')}${names.length > mostListed ? ', …' : ''}`;
+  return `only ${names.slice(0, maxListed).join(', ')}${names.length > maxListed ? ', …' : ''}`;
 }
 
 function inText(value: unknown): string {

@@ -1,13 +1,13 @@
 /**
- * Decides which users tasks run as, by trying, and says so in one sentence for the start.
+ * Decides which users tasks run as, by trying, and describes the result in one sentence for the start.
  *
- * | who starts Millrace | MILLRACE_TASK_USER | tasks run as |
+ * | Millrace is started by | MILLRACE_TASK_USER | tasks run as |
  * |---|---|---|
  * | root | unset, or a range `A-B` | a user of their own each, a number without an account |
  * | root | an account | that account, all of them |
  * | root | `root` | root |
- * | root that may not change user | any but an account | root, and the start warns |
- * | anybody else | unset | the same user |
+ * | root without the right to change the user | not an account | root, and the start warns |
+ * | another user | unset | the same user |
  */
 import { spawn } from 'node:child_process';
 import { chmodSync, existsSync, lchownSync, lstatSync, mkdirSync, readFileSync } from 'node:fs';
@@ -23,18 +23,18 @@ export interface UserRange {
 
 interface Separation {
   readonly kind: 'own' | 'account' | 'same';
-  /** For people, as part of the start. */
+  /** Shown to the user at the start. */
   readonly about: string;
 }
 
 export interface OwnSeparation extends Separation {
   readonly kind: 'own';
   readonly range: UserRange;
-  /** The folder of root in which each user has its own. */
+  /** The folder of root that contains the folder of each user. */
   readonly folder: string;
-  /** Whether tasks can begin in the folder that this process runs in. */
+  /** Whether tasks can begin in the working directory of this process. */
   readonly reachesCwd: boolean;
-  /** What a task's command is put behind, so that no program gives it another user; empty where there is no such tool. */
+  /** The command prefix that prevents a program from giving the task another user; empty: the tool is missing. */
   readonly confine: readonly string[];
 }
 
@@ -49,7 +49,7 @@ export interface AccountSeparation extends Separation {
 export type TaskSeparation = OwnSeparation | AccountSeparation | (Separation & { readonly kind: 'same' });
 
 /**
- * Numbers that systemd, login.defs and subuid leave alone. The second range is for containers that map 65,536 users only.
+ * Numbers that systemd, login.defs and subuid do not use. The second range is for containers that map only 65,536 users.
  */
 const usualRanges: readonly UserRange[] = [
   { first: 70_000, last: 99_999 },
@@ -111,14 +111,14 @@ function rangeOf(wish: string): UserRange | undefined {
   return range;
 }
 
-/** Everything of a task's user is killed after the task: no account may be among them. */
+/** All processes of a task's user are killed after the task, so no account may be in the range. */
 function accountIn({ first, last }: UserRange): string | undefined {
   const lines = readFileSync('/etc/passwd', 'utf8').split('\n');
   const entries = lines.map((line) => line.split(':'));
   return entries.find(([, , uid]) => Number(uid) >= first && Number(uid) <= last)?.[0];
 }
 
-/** Numbers of these that are accounts, of whatever source: a directory service may have large ones. */
+/** The numbers of this range that are accounts, from any source: a directory service may use large numbers. */
 export async function accountsIn({ first, last }: UserRange): Promise<ReadonlySet<number>> {
   const numbers = Array.from({ length: last - first + 1 }, (_, i) => String(first + i));
   const { output } = await run('getent', ['passwd', ...numbers]);
@@ -145,19 +145,19 @@ async function separate(ranges: readonly UserRange[]): Promise<TaskSeparation> {
 }
 
 /**
- * A program with the setuid bit that one task left in /tmp would give the next task its user, and that user may be
- * another task's by then. Under no_new_privs such bits have no effect.
+ * A setuid program that one task left in /tmp would give its user to a later task, and that user may belong to another task by
+ * then. Under no_new_privs the setuid bit has no effect.
  */
 const noNewPrivileges = ['/usr/bin/setpriv', '--no-new-privs', '--'];
 
 /**
- * Processes and threads that a task may have at once. A fork bomb would otherwise take all process numbers of the machine,
- * often 32,768. systemd allows a service about as many (15% of them).
+ * The maximum number of processes and threads of a task. Otherwise a fork bomb would use up all process numbers of the machine,
+ * often 32,768. systemd allows a service about as many (15 % of them).
  */
 const maxProcesses = 4_096;
 const processLimit = ['/usr/bin/prlimit', `--nproc=${maxProcesses}:${maxProcesses}`, '--'];
 
-/** The strongest confinement whose programs are there. */
+/** The strongest confinement whose programs are installed. */
 async function findConfinement(uid: number): Promise<readonly string[]> {
   for (const confine of [[...processLimit, ...noNewPrivileges], noNewPrivileges]) {
     if (await succeeds(uid, `${confine.join(' ')} true`)) return confine;
@@ -177,13 +177,13 @@ async function canSeparate({ first, last }: UserRange, folder: string): Promise<
   }
 }
 
-/** Others may pass through it and see nothing. A folder that somebody else has put there is refused. */
+/** Other users may pass through the folder, but not list it. A folder of another user is rejected. */
 function makeFolder(folder: string): void {
   const made = mkdirSync(folder, { recursive: true });
-  // whatever the umask says
+  // independent of the umask
   if (made !== undefined) for (let at = folder; at.length >= made.length; at = dirname(at)) chmodSync(at, 0o711);
   const { uid, mode } = lstatSync(folder);
-  if (uid !== 0 || (mode & 0o022) !== 0) throw new Error(`${folder} belongs to somebody else`);
+  if (uid !== 0 || (mode & 0o022) !== 0) throw new Error(`${folder} belongs to another user`);
 }
 
 /** The private folder of a task's user: its HOME and TMPDIR. */
@@ -210,7 +210,7 @@ async function canBecome(uid: number, gid: number): Promise<boolean> {
   return await ended;
 }
 
-/** Whether a line of shell succeeds as this user, in the folder of this process. */
+/** Whether a shell script succeeds as this user, in the working directory of this process. */
 function succeeds(uid: number, script: string, argument = ''): Promise<boolean> {
   const how = { uid, gid: uid, env: { PATH: '/usr/bin:/bin' }, stdio: 'ignore' } as const;
   const child = spawn('/bin/sh', ['-c', script, argument], how);

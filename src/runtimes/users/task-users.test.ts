@@ -1,4 +1,4 @@
-/** Tasks under root: what one task can see of Millrace and of another, and what is left of it afterwards. */
+/** Tasks under root: what one task can see of Millrace and of other tasks, and what it leaves behind. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A skip is loud, and with CI=true a failure. */
+/** A skip is printed, and with CI=true it is a failure. */
 function needsRoot(): boolean {
   if (process.getuid?.() === 0) return true;
   const sentence = 'these tests need root, and are skipped: how root gives each task a user of its own';
@@ -91,8 +91,8 @@ function makeRuntime(wish?: string): TestRuntime {
 const uidOf = (pid: number): number =>
   Number(/^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? -1);
 
-describe.skipIf(!needsRoot())('started by root, a task', () => {
-  it('runs as a user without groups and rights, and with a folder of its own', async () => {
+describe.skipIf(!needsRoot())('tasks of a worker that root started', () => {
+  it('a task runs as a user without groups and privileges, with a folder of its own', async () => {
     const { run } = makeRuntime();
     const { printed } = await run(
       'id -u; id -G; grep CapEff /proc/self/status; echo "$HOME"; stat -c "%u %a" "$HOME"; echo $TMPDIR',
@@ -106,7 +106,7 @@ describe.skipIf(!needsRoot())('started by root, a task', () => {
     expect(temporary).toBe(home);
   });
 
-  it('cannot read a file of root, nor the environment and memory of its worker', async () => {
+  it('a task cannot read a file of root, nor the environment and memory of its worker', async () => {
     const secret = join(folder, 'secret');
     writeFileSync(secret, 'x', { mode: 0o600 });
     const { run } = makeRuntime();
@@ -115,7 +115,7 @@ describe.skipIf(!needsRoot())('started by root, a task', () => {
     }
   });
 
-  it('cannot read the environment of another task, nor end it', async () => {
+  it('a task cannot read the environment of another task, nor kill it', async () => {
     const { run } = makeRuntime();
     const ready = join(folder, 'ready');
     const other = run(`echo $$; while [ ! -e ${ready} ]; do sleep 0.05; done`);
@@ -126,7 +126,7 @@ describe.skipIf(!needsRoot())('started by root, a task', () => {
     expect((await other).outcome.state).toBe('success');
   });
 
-  it('that names no command of PATH is told so, though PATH has a folder of root', async () => {
+  it('a command that is not in PATH is reported as such, even if PATH has a folder of root', async () => {
     const users = new TaskUsers({ wish: undefined, log: silent });
     const PATH = `/usr/bin:${mkdtempSync(join(folder, 'closed-'))}`;
     const runtime = processRuntime({ environment: { PATH }, users });
@@ -136,12 +136,12 @@ describe.skipIf(!needsRoot())('started by root, a task', () => {
     expect(outcome.reason).toMatch(/^the command "no-such-command" was not found/);
   });
 
-  it('can open its standard error by name', async () => {
+  it('a task can open its standard error by name', async () => {
     const { run } = makeRuntime();
     expect(await run('echo oops > /dev/stderr')).toMatchObject({ outcome: { state: 'success' }, printed: 'oops' });
   });
 
-  it('leaves no process behind, whatever it did to hide one', async () => {
+  it('a task leaves no process behind, whatever it did to hide one', async () => {
     const { run, users } = makeRuntime();
     const left = join(folder, 'left');
     writeFileSync(left, '');
@@ -153,7 +153,7 @@ describe.skipIf(!needsRoot())('started by root, a task', () => {
     expect(living.filter((line) => line.trim().startsWith(`${printed} `) && !line.includes('Z'))).toEqual([]);
   });
 
-  it('leaves no process behind that kills the one which is to kill it', async () => {
+  it('a task leaves no process behind, even one that kills the cleaning shell', async () => {
     const { run, users } = makeRuntime();
     const daemon = `perl -MPOSIX -e 'fork and exit; POSIX::setsid(); $end = time + 3; kill 9, -1 while time < $end; sleep 600'`;
     const { printed } = await run(`id -u; ${daemon}`);
@@ -162,7 +162,7 @@ describe.skipIf(!needsRoot())('started by root, a task', () => {
     expect(living.filter((line) => line.trim().startsWith(`${printed} `) && !line.includes('Z'))).toEqual([]);
   });
 
-  it('does not get the user of another task by a program with the setuid bit', async () => {
+  it('a task does not get the user of another task by a setuid program', async () => {
     const { run } = makeRuntime();
     const shared = mkdtempSync(join(folder, 'shared-'));
     chmodSync(shared, 0o777);
@@ -174,16 +174,16 @@ describe.skipIf(!needsRoot())('started by root, a task', () => {
     expect((await left).outcome.state).toBe('success');
   });
 
-  it('cannot make the programs that confine it load anything', async () => {
+  it('a task cannot make the programs that confine it load its code', async () => {
     const { run } = makeRuntime();
-    // the loader then names every program that it loads libraries for
+    // with this variable the loader names every program that it loads libraries for
     const { printed } = await run('grep NoNewPrivs /proc/self/status', { env: { LD_DEBUG: 'files' } });
     expect(printed).toMatch(/NoNewPrivs:\s+1/);
     expect(printed).toContain('needed by');
     expect(printed).not.toMatch(/setpriv|prlimit/);
   });
 
-  it('does not begin in a folder behind one that is closed to it, and learns nothing of it', async () => {
+  it('a task does not begin below a folder that is closed to it, and learns nothing about it', async () => {
     const { run } = makeRuntime();
     const closed = mkdtempSync(join(folder, 'behind-'));
     chmodSync(closed, 0o700);
@@ -197,7 +197,7 @@ describe.skipIf(!needsRoot())('started by root, a task', () => {
     expect((await run('pwd', { cwd: join(closed, 'missing') })).outcome.reason).toMatch(/does not exist/);
   });
 
-  it('leaves an empty folder behind, even one that it made unreadable', async () => {
+  it('the folder of a task is emptied, even after the task made it unreadable', async () => {
     const { run, users } = makeRuntime();
     const { printed } = await run(
       'mkdir "$HOME/a"; touch "$HOME/a/b" "$HOME/.c"; chmod 0 "$HOME/a"; chmod 777 "$HOME"; echo "$HOME"',
@@ -207,7 +207,7 @@ describe.skipIf(!needsRoot())('started by root, a task', () => {
     expect(statSync(printed).mode & 0o777).toBe(0o700);
   });
 
-  it('leaves no shared memory behind that would fill the machine, or be read by another task', async () => {
+  it('a task leaves no shared memory behind', async () => {
     const { run, users } = makeRuntime();
     const { printed } = await run(
       'ipcmk -M 4096 -S 1 -Q > /dev/null; mkdir -p /dev/shm/left-$$/a; chmod 0 /dev/shm/left-$$; id -u; echo left-$$',
@@ -219,25 +219,25 @@ describe.skipIf(!needsRoot())('started by root, a task', () => {
     expect(existsSync(join('/dev/shm', name))).toBe(false);
   });
 
-  it('has a limit of processes, so that it does not take all of the machine', async () => {
+  it('a task has a limit of processes', async () => {
     const { run } = makeRuntime();
     expect((await run('grep "^Max processes" /proc/self/limits')).printed).toMatch(/4096\s+4096/);
   });
 
-  it('is ended before Millrace where memory runs out', async () => {
+  it('the kernel prefers a task to Millrace if memory runs out', async () => {
     const { run } = makeRuntime();
     const score = 'cat /proc/self/oom_score_adj';
     const { outcome } = await run(`until [ "$(${score})" = 500 ]; do sleep 0.01; done`);
     expect(outcome.state).toBe('success');
   });
 
-  it('has another user than the tasks of another worker on the same machine', async () => {
+  it('tasks of two workers on the same machine have different users', async () => {
     const [one, two] = [makeRuntime(), makeRuntime()];
     const [a, b] = await Promise.all([one.run('id -u; sleep 0.2'), two.run('id -u; sleep 0.2')]);
     expect(a.printed).not.toBe(b.printed);
   });
 
-  it('of a worker that died is ended by the next that has its users', async () => {
+  it('a task of a dead worker is ended by the next worker with its users', async () => {
     const range = { first: 69_000, last: 69_010 };
     const orphan = spawn('/bin/sleep', ['600'], { uid: range.last, gid: range.last, detached: true, stdio: 'ignore' });
     const exit = once(orphan, 'exit');
@@ -247,13 +247,13 @@ describe.skipIf(!needsRoot())('started by root, a task', () => {
     expect(await exit).toEqual([null, 'SIGKILL']);
   });
 
-  it('may be given one account for all', async () => {
+  it('all tasks may run as one account', async () => {
     const { run, users } = makeRuntime('nobody');
     expect((await run('id -un')).printed).toBe('nobody');
     expect((await users.separation()).about).toMatch(/^Tasks run as nobody, all of them/);
   });
 
-  it('keeps root where that is asked for, and the start says so', async () => {
+  it('tasks run as root if configured, and the start says so', async () => {
     const { run, users } = makeRuntime('root');
     expect((await run('id -u')).printed).toBe('0');
     expect(await users.separation()).toMatchObject({ kind: 'same' });
@@ -264,7 +264,7 @@ describe.skipIf(!needsRoot())('started by root, a task', () => {
     ['0-10', /must lie between 1 and/],
     ['70010-70000', /the smaller number first/],
     ['1-100', /the account \w+ is in this range/],
-  ])('cannot be told to run as %s', async (wish, message) => {
+  ])('the wish to run tasks as %s is rejected', async (wish, message) => {
     await expect(findSeparation(wish)).rejects.toThrow(message);
   });
 });

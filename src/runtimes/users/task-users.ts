@@ -1,14 +1,15 @@
 /**
- * The users that tasks run as, taken for each task and given back after it.
+ * The users that tasks run as. Each task takes a user and gives it back afterwards.
  *
- * Where each task has a user of its own (`task-separation.ts`):
+ * If each task has a user of its own (`task-separation.ts`):
  *
  * 1. No two tasks of this machine have the same user at the same time: numbers are taken in blocks, and a block is locked
  *    for the life of the worker.
- * 2. When a user is given again, no process of the task before is left, whatever it did to hide, its shared memory is
- *    gone and its folder is empty. All this is done by a process of that user: `kill -1` misses no process that forks meanwhile, and root never walks
- *    through a folder that tasks can change. Root looks for what is left where that process may have been hindered.
- * 3. A user that cannot be cleaned up is not given again.
+ * 2. Before a user is given to another task, all processes of the previous task are killed, whatever it did to hide them, its shared
+ *    memory is removed and its folder is emptied. A process of that user does all this: `kill -1` misses no process that forks
+ *    meanwhile, and root never walks through a folder that tasks can change. Root checks the result if that process may have been
+ *    disturbed.
+ * 3. A user that cannot be cleaned up is not used again.
  */
 import { spawn } from 'node:child_process';
 import { chmodSync, readFileSync } from 'node:fs';
@@ -31,21 +32,21 @@ import { UserBlocks } from './user-blocks.ts';
 export interface TaskUser {
   readonly uid: number;
   readonly gid: number;
-  /** Above what is inherited, beneath what the task declares. */
+  /** Overrides inherited variables, and is overridden by those that the task declares. */
   readonly env: Readonly<Record<string, string>>;
-  /** What its command is put behind. */
+  /** The prefix of its command. */
   readonly confine: readonly string[];
-  /** Where a task begins that names no folder; undefined: where the worker runs. */
+  /** The working directory of a task that names no folder; undefined: that of the worker. */
   readonly cwd: string | undefined;
 }
 
 export interface TaskUsersOptions {
-  /** MILLRACE_TASK_USER. */
+  /** The setting MILLRACE_TASK_USER. */
   readonly wish: string | undefined;
   readonly log?: Log | undefined;
 }
 
-/** What programs find as the name of a user without an account. */
+/** The user name in the environment of tasks, because their users have no account. */
 const userName = 'millrace-task';
 
 export class TaskUsers {
@@ -57,7 +58,7 @@ export class TaskUsers {
     this.#options = options;
   }
 
-  /** Who tasks run as; found out once. */
+  /** The users that tasks run as; determined once. */
   separation(): Promise<TaskSeparation> {
     this.#separation ??= findSeparation(this.#options.wish);
     return this.#separation;
@@ -72,12 +73,12 @@ export class TaskUsers {
     return await this.#own.take();
   }
 
-  /** The task is over: whatever it left is killed and removed. */
+  /** Call it after the task: its remaining processes are killed and its files removed. */
   give(user: TaskUser | undefined): void {
     if (user !== undefined) this.#own?.give(user.uid);
   }
 
-  /** Lets all users go, once the last is cleaned up. */
+  /** Releases all users, once the last one is cleaned up. */
   async stop(): Promise<void> {
     const own = this.#own;
     this.#own = undefined;
@@ -93,9 +94,9 @@ class OwnUsers {
   readonly #separation: OwnSeparation;
   readonly #log: Log;
   readonly #blocks: UserBlocks;
-  /** Clean; the one that was used longest ago comes first. */
+  /** Clean users; the one that was used longest ago comes first. */
   readonly #free: number[] = [];
-  /** Of a block that was just taken: something of a worker that died may be left. */
+  /** Users of a block that was just taken: processes or files of a dead worker may be left. */
   readonly #unknown: number[] = [];
   readonly #cleaning = new Set<Promise<void>>();
   readonly #used = new Set<number>();
@@ -143,7 +144,7 @@ class OwnUsers {
     return { uid, gid: uid, env, confine, cwd: reachesCwd ? undefined : own };
   }
 
-  /** Takes another block; false where there is none. */
+  /** Takes another block; false: there is none. */
   #grow(): Promise<boolean> {
     this.#growing ??= this.#takeBlock().finally(() => (this.#growing = undefined));
     return this.#growing;
@@ -155,7 +156,7 @@ class OwnUsers {
     const [left, accounts] = await Promise.all([usersWithProcesses(block), accountsIn(block)]);
     for (let uid = block.first; uid <= block.last; uid++) {
       if (accounts.has(uid)) continue;
-      // what a worker that died has left is ended now, not when its user is needed
+      // processes of a dead worker are ended now, not when their user is needed
       if (left.has(uid)) this.give(uid);
       else this.#unknown.push(uid);
     }
@@ -171,15 +172,15 @@ class OwnUsers {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Whether nothing of this user is left. Never rejects. */
+  /** Cleans up this user. Returns whether that succeeded. Never rejects. */
   async #clean(uid: number): Promise<boolean> {
     const why = await this.#cleanUp(uid).catch((error: unknown) => String(error));
     if (why === undefined) return true;
-    this.#log.warn({ user: uid, why }, 'a user of tasks cannot be cleaned up and is not used again');
+    this.#log.warn({ user: uid, why }, 'cleaning up a task user failed; it is not used again');
     return false;
   }
 
-  /** What is left, if anything. */
+  /** Returns what is left; undefined: nothing. */
   async #cleanUp(uid: number): Promise<string | undefined> {
     const folder = makeUserFolder(this.#separation.folder, uid);
     chmodSync(folder, 0o700);
@@ -192,12 +193,12 @@ class OwnUsers {
   }
 }
 
-/** Rounds of killing before we give up on processes that kill our shell, or fork faster than they are found. */
+/** Rounds of killing before giving up on processes that kill our shell, or fork faster than they are found. */
 const maxKillRounds = 20;
 
 /**
- * The shell of that user kills all others at once. One that kills the shell first, or traces it, is found by us. Looking
- * through all processes takes some milliseconds, so we leave it out where nobody can have interfered.
+ * A shell of that user kills all its other processes at once. A process that kills the shell first, or traces it, is found by a
+ * search. Searching all processes takes some milliseconds, so it is skipped if no process can have interfered.
  */
 async function killEverything(uid: number): Promise<boolean> {
   for (let round = 0; round < maxKillRounds; round++) {
@@ -210,7 +211,7 @@ async function killEverything(uid: number): Promise<boolean> {
   return false;
 }
 
-/** Without Yama, or with its scope 0, a process may trace every other of its user. */
+/** Without Yama, or with its scope 0, a process may trace every other process of its user. */
 const canTraceOthers = readTraceScope() < 1;
 
 function readTraceScope(): number {
@@ -231,26 +232,26 @@ async function isEmpty(folder: string): Promise<boolean> {
 }
 
 /**
- * Every process that this user may signal, but the shell itself. The shell waits for a word of its worker: one that begins
- * after its worker was killed would end the task of the worker that has the number by then. A shell that waits is of the user
- * already, so the next worker ends it before it uses the number.
+ * Kills every process that this user may signal, except the shell itself. The shell waits for a line from its worker: a shell that
+ * began after its worker was killed would end the task of another worker that uses the number by then. A waiting shell belongs to
+ * the user already, so the next worker ends it before it uses the number.
  */
 const killAll = 'read -r word || exit 2; kill -s KILL -- -1 2>/dev/null';
-/** The exit code where there is none. */
+/** The exit code if there was no process. */
 const killedNone = 1;
-/** A folder without write permission, such as one of Go's modules, would keep its content. */
+/** `chmod` first, because a folder without write permission, such as one of Go's modules, would keep its content. */
 const removeAll = 'cd -- "$0" && chmod -R u+rwx . && find . -mindepth 1 -delete';
 
-/** Longest life of a shell; a process of its user may have stopped it. */
+/** The timeout of a shell; a process of its user may have stopped it. */
 const shellMs = 10_000;
 
-/** The exit code; null where it was killed. */
+/** Returns the exit code; null: the shell was killed. */
 function runAs(uid: number, script: string, argument: string): Promise<number | null> {
   return new Promise((resolve, reject) => {
     const stdio = ['pipe', 'ignore', 'ignore'] as const;
     const how = { uid, gid: uid, cwd: '/', env: { PATH: '/usr/bin:/bin' }, detached: true } as const;
     const child = spawn('/bin/sh', ['-c', script, argument], { ...how, stdio: [...stdio] });
-    child.stdin.on('error', () => {}); // it has ended, and its exit tells
+    child.stdin.on('error', () => {}); // it has ended, which its exit reports
     child.stdin.end('go\n');
     const timer = setTimeout(() => child.kill('SIGKILL'), shellMs);
     child.once('error', (error) => {

@@ -1,6 +1,6 @@
 /**
- * Blocks of user numbers, each held by one worker of this machine at a time. A lock is a link to the holder's listening
- * socket (`postgres/embedded/home-lock.ts`): the kernel lets go of it when the worker dies.
+ * Blocks of user numbers, each held by one worker of this machine at a time. A lock is a link to the holder's listening socket
+ * (`postgres/embedded/home-lock.ts`): the kernel releases it when the worker dies.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { takeLock } from '../../postgres/embedded/home-lock.ts';
 import type { UserRange } from './task-separation.ts';
 
-/** Enough for the places of most workers; a busier one takes more blocks. Workers with different ranges share the grid. */
+/** Enough for the places of most workers; a busier one takes more blocks. Workers with different ranges use the same grid. */
 const blockSize = 64;
 
 export class UserBlocks {

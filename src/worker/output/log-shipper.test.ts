@@ -3,7 +3,7 @@ import type { LogChunk } from '../../contract/wire.ts';
 import { newId } from '../../kernel/id.ts';
 import { LogShipper, type LogShipperOptions } from './log-shipper.ts';
 
-/** Takes chunks when it is let. */
+/** Accepts chunks on command. */
 class Sink {
   readonly requests: LogChunk[][] = [];
   readonly dropped: unknown[] = [];
@@ -39,7 +39,7 @@ class Sink {
 const held = (): { tenant: string; run: string; lease: number } => ({ tenant: 'default', run: newId(), lease: 1 });
 const patience = { timeout: 5_000, interval: 2 };
 
-it('sends what has come together as one request across runs, one chunk per stream and run', async () => {
+it('pending output of all runs is sent as one request, with one chunk per stream and run', async () => {
   const sink = new Sink();
   const shipper = sink.shipper();
   const runs = [held(), held(), held()];
@@ -50,7 +50,7 @@ it('sends what has come together as one request across runs, one chunk per strea
   for (const { run } of runs) expect(sink.text(run)).toBe('0123456789');
 });
 
-it('keeps the order of both streams', async () => {
+it('the order of both streams is kept', async () => {
   const sink = new Sink();
   const run = held();
   const log = sink.shipper().open(run);
@@ -62,7 +62,7 @@ it('keeps the order of both streams', async () => {
   expect(sink.text(run.run)).toBe(Array.from({ length: 20 }, (_, i) => `${i} `).join(''));
 });
 
-it('closing waits until the last byte is acknowledged, and costs nothing without output', async () => {
+it('close waits until the last byte is acknowledged, and not at all without output', async () => {
   const sink = new Sink();
   sink.shut();
   const shipper = sink.shipper({ intervalMs: 60_000 });
@@ -79,7 +79,7 @@ it('closing waits until the last byte is acknowledged, and costs nothing without
   expect(sink.text(run.run)).toBe('last words');
 });
 
-it('holds a run up that has too much unshipped, and every run while all have too much together', async () => {
+it('a run with too much unsent output waits, and every run does while all together have too much', async () => {
   const sink = new Sink();
   sink.shut();
   const shipper = sink.shipper({ runBytes: 1_000, totalBytes: 3_000 });
@@ -94,13 +94,13 @@ it('holds a run up that has too much unshipped, and every run while all have too
   await Promise.all([wait, blocked]);
 });
 
-it('holds nobody up while the API is away; what is too much even then is dropped, and a line says so', async () => {
+it('no run waits while the API is unreachable; output beyond the limit is dropped, and a line says so', async () => {
   const sink = new Sink();
   sink.shut();
   const shipper = sink.shipper({ runBytes: 1_000, awayAfterMs: 50, awayRunBytes: 5_000, awayTotalBytes: 8_000 });
   const [talker, other] = [held(), held()];
   const logs = { talker: shipper.open(talker), other: shipper.open(other) };
-  await logs.talker.write('out', Buffer.alloc(3_000, 'a')); // resolves, though nothing was taken
+  await logs.talker.write('out', Buffer.alloc(3_000, 'a')); // resolves, although nothing was accepted
   expect(sink.requests).toHaveLength(1);
   for (const text of ['b', 'c', 'd']) expect(logs.talker.write('out', Buffer.alloc(1_500, text))).toBeUndefined();
   expect(logs.other.write('out', Buffer.alloc(3_000, 'e'))).toBeUndefined();
@@ -114,7 +114,7 @@ it('holds nobody up while the API is away; what is too much even then is dropped
   expect(sink.text(other.run)).toBe(`${'e'.repeat(3_000)}${lost(600)}`);
 });
 
-it('what is abandoned is not sent, and nobody waits for it', async () => {
+it('abandoned output is not sent, and its waits end', async () => {
   const sink = new Sink();
   const shipper = sink.shipper({ intervalMs: 60_000, runBytes: 10 });
   const [gone, kept] = [held(), held()];
@@ -129,7 +129,7 @@ it('what is abandoned is not sent, and nobody waits for it', async () => {
   expect([sink.text(gone.run), sink.text(kept.run)]).toEqual(['', 'kept']);
 });
 
-it('a request that is refused for good is dropped and told, and the next goes out', async () => {
+it('a permanently rejected request is dropped and logged, and the next is sent', async () => {
   const sink = new Sink();
   let refuse = true;
   const sent: LogChunk[] = [];
@@ -149,7 +149,7 @@ it('a request that is refused for good is dropped and told, and the next goes ou
   expect(sent.map((chunk) => Buffer.from(chunk.data, 'base64').toString())).toEqual(['good']);
 });
 
-it('cuts requests and chunks to size, and takes runs in turn', async () => {
+it('requests and chunks are limited in size, and runs take turns', async () => {
   const sink = new Sink();
   const shipper = sink.shipper({ runBytes: 1e9, totalBytes: 1e9 });
   const [large, small] = [held(), held()];
@@ -163,7 +163,7 @@ it('cuts requests and chunks to size, and takes runs in turn', async () => {
   expect(sink.text(large.run)).toHaveLength(2_000_000);
 });
 
-it('stopping ends every wait', async () => {
+it('stop ends every wait', async () => {
   const sink = new Sink();
   sink.shut();
   const shipper = sink.shipper({ runBytes: 10 });

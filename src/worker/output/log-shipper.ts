@@ -1,33 +1,33 @@
 /**
- * Ships the output of a tenant's runs to the API (`log-shippers.ts` has one for each): in batches across runs, at most every 100 ms unless 64 KB have come together
- * or a run is about to be reported.
+ * Sends the output of a tenant's runs to the API (`log-shippers.ts` has one shipper for each tenant), in batches across runs: every
+ * 100 ms, or sooner if 64 KB are pending or a run is about to be reported.
  *
- * 1. Per run the order is kept: pieces are numbered as they leave, and only one request is under way.
- * 2. Memory is bounded: a run with too much unshipped, or any run while all together have too much, must wait. But a task
- *    does not stand still because the API is away: then far more is gathered, and what is beyond even that is dropped,
- *    and a line in its place says how much.
- * 3. When `close` has resolved, everything the run wrote has been acknowledged (or is of no use to anybody).
- * 4. A request that the API will never take is dropped with an error in the log; the run goes on.
+ * 1. The order within a run is kept: chunks are numbered as they are sent, and only one request is under way.
+ * 2. Memory is limited: a run with too much unsent output waits, and so does every run while all together have too much. But a
+ *    task does not wait for an unreachable API: then far more output is buffered. Output beyond that limit is dropped, and a
+ *    line in its place says how much.
+ * 3. When `close` has resolved, all output of the run has been acknowledged (or abandoned).
+ * 4. A request that the API rejects permanently is dropped and logged as an error; the run continues.
  */
 import type { HeldRun, LogChunk } from '../../contract/wire.ts';
 import type { Output, StreamName } from '../../runtimes/contract.ts';
 
 export interface LogShipperOptions {
-  /** Resolves once the API has the chunks; tries for as long as it takes. */
+  /** Resolves once the API has the chunks; retries without a limit. */
   send(chunks: LogChunk[], signal: AbortSignal): Promise<void>;
   now(): number;
   onDropped(error: unknown, chunks: number): void;
   readonly intervalMs?: number;
-  /** What one run may have unshipped. */
+  /** The limit of one run's unsent output. */
   readonly runBytes?: number;
-  /** What all runs together may have before each has to wait for its own. */
+  /** The limit of all runs together, beyond which each waits for its own output. */
   readonly totalBytes?: number;
-  /** A request that has no answer for so long means that the API is away. */
+  /** After this time without an answer, the API counts as unreachable. */
   readonly awayAfterMs?: number;
-  /** What one run, and all together, may have unshipped while the API is away. */
+  /** The limits of one run, and of all runs, while the API is unreachable. */
   readonly awayRunBytes?: number;
   readonly awayTotalBytes?: number;
-  /** What all shippers of a worker have unshipped: bounds what is gathered while some are away. */
+  /** The unsent output of all shippers of a worker, which limits the buffers while some tenants are unavailable. */
   readonly unshipped?: Unshipped;
 }
 
@@ -35,10 +35,10 @@ export interface Unshipped {
   bytes: number;
 }
 
-/** One run's way into the shipper. */
+/** The output of one run within the shipper. */
 export interface Shipment extends Output {
   close(): Promise<void>;
-  /** Nobody wants this output any more. */
+  /** The output is no longer needed. */
   abandon(): void;
 }
 
@@ -52,10 +52,10 @@ interface Pending {
 interface Source {
   readonly run: HeldRun;
   readonly queue: Pending[];
-  /** Queued and under way. */
+  /** Bytes that are queued or under way. */
   bytes: number;
   number: number;
-  /** Not taken, behind all that is queued. */
+  /** Bytes that were dropped after all queued output. */
   droppedBytes: number;
   abandoned: boolean;
   waiters: Waiter[];
@@ -63,7 +63,7 @@ interface Source {
 
 interface Waiter {
   readonly belowBytes: number;
-  /** Does not wait for an API that is away. */
+  /** Does not wait for an unreachable API. */
   readonly impatient: boolean;
   resolve(): void;
 }
@@ -118,7 +118,7 @@ export class LogShipper {
     };
   }
 
-  /** Gives up what is left; every wait ends. */
+  /** Abandons the remaining output; every wait ends. */
   stop(): void {
     this.#stop.abort();
     clearTimeout(this.#timer);
@@ -203,7 +203,7 @@ export class LogShipper {
       clearTimeout(this.#timer);
       this.#timer = undefined;
       this.#underWay = true;
-      // what else is written or closed in this turn goes along
+      // output that is written or closed in the same turn is sent along
       setImmediate(() => void this.#ship());
     } else {
       this.#timer ??= setTimeout(() => {
@@ -237,7 +237,7 @@ export class LogShipper {
     this.#release((waiter) => waiter.impatient);
   }
 
-  /** One piece of each run in turn, until the request is full. */
+  /** Takes one chunk of each run in turn, until the request is full. */
   #take(): { source: Source; bytes: number; chunk: LogChunk }[] {
     const batch: { source: Source; bytes: number; chunk: LogChunk }[] = [];
     let bytes = 0;
@@ -248,7 +248,7 @@ export class LogShipper {
       if (!piece) continue;
       bytes += piece.bytes;
       batch.push({ source, bytes: piece.bytes, chunk: chunkOf(source, piece) });
-      if (source.queue.length > 0) this.#dirty.add(source); // visited again, after the others
+      if (source.queue.length > 0) this.#dirty.add(source); // visited again after the others
     }
     return batch;
   }

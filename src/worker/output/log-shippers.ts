@@ -1,13 +1,13 @@
 /**
- * A shipper for each tenant that has runs here, so that one whose output cannot be kept holds up no other's (I11). What
- * gathers meanwhile is bounded for all together.
+ * One shipper for each tenant with runs here, so that a tenant whose output cannot be stored delays no other (I11). The buffers of
+ * all together are limited.
  */
 import type { HeldRun } from '../../contract/wire.ts';
 import { LogShipper, type LogShipperOptions, type Shipment, type Unshipped } from './log-shipper.ts';
 
 interface Lane {
   readonly shipper: LogShipper;
-  /** Runs whose output is not complete. */
+  /** The number of runs whose output is not complete. */
   open: number;
 }
 
@@ -36,7 +36,7 @@ export class LogShippers {
     };
   }
 
-  /** Gives up what is left; every wait ends. */
+  /** Abandons the remaining output; every wait ends. */
   stop(): void {
     this.#stopped = true;
     for (const { shipper } of this.#lanes.values()) shipper.stop();

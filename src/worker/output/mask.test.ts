@@ -7,7 +7,7 @@ function masked(secrets: readonly string[], pieces: readonly string[]): string {
   return Buffer.concat([...pieces.map((piece) => mask.push(Buffer.from(piece))), mask.flush()]).toString();
 }
 
-describe('a secret in the output', () => {
+describe('secrets in the output', () => {
   it.each([
     ['whole', ['hunter2'], ['pw hunter2 and hunter2!'], 'pw *** and ***!'],
     ['split in two', ['hunter2'], ['pw hun', 'ter2!'], 'pw ***!'],
@@ -20,9 +20,9 @@ describe('a secret in the output', () => {
     ['line by line', ['first line\nsecond line\n'], ['> first line', '\n> second line'], '> ***\n> ***'],
     ['with its newline trimmed', ['hunter2\n'], ['hunter2'], '***'],
     ['too short to hide', ['abc', 'x\ny'], ['abc x y'], 'abc x y'],
-  ])('%s', (_, secrets, pieces, expected) => expect(masked(secrets, pieces)).toBe(expected));
+  ])('masking of a secret: %s', (_, secrets, pieces, expected) => expect(masked(secrets, pieces)).toBe(expected));
 
-  it('never shows, however the output is cut into pieces', () => {
+  it('a secret never shows, however the output is split into pieces', () => {
     const letters = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 4, maxLength: 8 });
     const piece = fc.string({ unit: fc.constantFrom('a', 'b', 'c', ' '), maxLength: 12 });
     fc.assert(
@@ -39,7 +39,7 @@ describe('a secret in the output', () => {
     );
   });
 
-  it('never shows a byte of it, nor hides any other', () => {
+  it('no byte of a secret is shown, and no other byte is hidden', () => {
     const letters = fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 4, maxLength: 9 });
     const text = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 40 });
     fc.assert(
@@ -52,7 +52,7 @@ describe('a secret in the output', () => {
             hidden.fill(true, at, at + secret.length);
           }
         }
-        // stars where a hidden stretch begins that no earlier secret reaches into
+        // stars at the beginning of a hidden stretch that no earlier secret overlaps
         const reaches = (at: number): boolean =>
           secrets.some((secret) =>
             Array.from({ length: secret.length - 1 }, (_, i) => at - i - 1).some(
@@ -72,12 +72,12 @@ describe('a secret in the output', () => {
     ['nearly matches a long one everywhere', [`${'a'.repeat(200_000)}b`], 'a'.repeat(64 * 1024)],
     ['nearly matches a long one behind a short one', ['aaaa', `${'a'.repeat(200_000)}b`], 'a'.repeat(64 * 1024)],
     [
-      'is looked through for 30,000',
+      'is searched for 30,000',
       [Array.from({ length: 30_000 }, (_, i) => `line-${i}`).join('\n')],
       'line-'.repeat(13_000),
     ],
-  ])('is masked in linear time where output %s', (_, secrets, chunk) => {
-    // a search for each secret by itself took hours
+  ])('secrets are masked in linear time where output %s', (_, secrets, chunk) => {
+    // a separate search for each secret took hours
     const startedMs = performance.now();
     masked(
       secrets,
@@ -86,7 +86,7 @@ describe('a secret in the output', () => {
     expect(performance.now() - startedMs).toBeLessThan(10_000);
   });
 
-  it('is masked byte by byte, whatever the bytes are', () => {
+  it('a secret of any bytes is masked', () => {
     const secret = Buffer.from([0xff, 0x00, 0xfe, 0x80, 0x81]);
     const mask = new Mask(new SecretLines([secret]));
     const shown = Buffer.concat([
@@ -98,12 +98,12 @@ describe('a secret in the output', () => {
   });
 });
 
-it('without secrets nothing is copied', () => {
+it('output is not copied if there are no secrets', () => {
   const data = Buffer.from('as it is');
   expect(new Mask(new SecretLines([])).push(data)).toBe(data);
 });
 
-it('a reason is masked, too', () => {
+it('a reason is masked', () => {
   expect(maskText('cannot log in with hunter2', new SecretLines([Buffer.from('hunter2')]))).toBe(
     'cannot log in with ***',
   );

@@ -1,42 +1,42 @@
 /**
- * Masks secrets in a task's output before it leaves the worker (I12): byte by byte, and also where a secret comes in two
- * pieces. Bytes that may be the beginning of a secret are held back until more comes or the stream ends. Secrets that
- * overlap in the output are masked together.
+ * Masks secrets in a task's output before it leaves the worker (I12): byte by byte, even if a secret arrives in two pieces.
+ * Bytes that may be the beginning of a secret are held back until more arrive or the stream ends. Secrets that overlap in the
+ * output are masked together.
  *
- * Every line of a secret counts as one, because a task prints them line by line, and without the newline at the end.
- * Lines shorter than four bytes are left: masking them would spoil any log and hide nothing.
+ * Every line of a secret counts as a secret, because a task may print them line by line, and without the last newline. Lines
+ * shorter than four bytes are not masked: masking them would spoil any log and hide nothing.
  *
- * The time is linear in the output, whatever the secrets are and however many: an automaton of Aho and Corasick reads each
- * byte once. Looking for each secret by itself took the square of their length for output that nearly matches.
+ * The time is linear in the output, for any number of secrets: an Aho-Corasick automaton reads each byte once. A separate search
+ * for each secret took quadratic time for output that nearly matches.
  */
-const shortest = 4;
+const minLineBytes = 4;
 const stars = Buffer.from('***');
 const nothing = Buffer.alloc(0);
 
-/** The lines of all secrets that are worth masking, each once. */
+/** The lines of all secrets that are long enough, each once. */
 function linesOf(secrets: Iterable<Buffer>): Buffer[] {
   const lines = new Set<string>();
   for (const secret of secrets) {
-    // latin1 keeps bytes as they are
+    // latin1 preserves the bytes
     for (const line of secret.toString('latin1').split(/[\r\n]+/)) {
       const trimmed = line.trim();
-      if (trimmed.length >= shortest) lines.add(trimmed);
+      if (trimmed.length >= minLineBytes) lines.add(trimmed);
     }
   }
   return Array.from(lines, (line) => Buffer.from(line, 'latin1'));
 }
 
 /**
- * The automaton. A state stands for the beginning of some line; state 0 is the empty one. States are a tree (`child`,
- * `sibling`), and `fail` leads to the longest other beginning that a state ends with.
+ * The automaton. A state represents the beginning of some line; state 0 is the empty one. States form a tree (`child`,
+ * `sibling`), and `fail` points to the longest other beginning that is a suffix of the state.
  */
 export class SecretLines {
   readonly isEmpty: boolean;
-  /** By byte, whether a line begins with it. */
+  /** For each byte, whether a line begins with it. */
   readonly starts = new Uint8Array(256);
-  /** Bytes of the beginning that a state stands for. */
+  /** The length of the beginning that a state represents. */
   readonly depth: Int32Array;
-  /** Bytes of the longest line that a state ends with; 0 where there is none. */
+  /** The length of the longest line that a state ends with; 0: none. */
   readonly match: Int32Array;
   readonly #byte: Uint8Array;
   readonly #child: Int32Array;
@@ -71,7 +71,7 @@ export class SecretLines {
     return child;
   }
 
-  /** Answers how many states there are. */
+  /** Builds the tree. Returns the number of states. */
   #plant(lines: readonly Buffer[]): number {
     let states = 1;
     for (const line of lines) {
@@ -92,7 +92,7 @@ export class SecretLines {
     return states;
   }
 
-  /** Level by level, for `fail` leads upwards. */
+  /** Sets `fail`, level by level, because it points upwards. */
   #link(states: number): void {
     const queue = new Int32Array(states);
     let end = 1;
@@ -118,25 +118,25 @@ interface Stretch {
 export class Mask {
   readonly #secrets: SecretLines;
   #state = 0;
-  /** Bytes read, and bytes shown or masked. */
+  /** The numbers of bytes that were read, and that were shown or masked. */
   #read = 0;
   #done = 0;
-  /** The bytes in between, as they came. */
+  /** The bytes in between, as they arrived. */
   #held: Buffer[] = [];
-  /** Secrets found that are not masked yet, in order; none overlaps another. */
+  /** Found secrets that are not masked yet, in order, without overlaps. */
   #found: Stretch[] = [];
 
   constructor(secrets: SecretLines) {
     this.#secrets = secrets;
   }
 
-  /** What can be let out, masked. */
+  /** Returns the masked bytes that can be shown now. */
   push(data: Buffer): Buffer {
     if (this.#secrets.isEmpty) return data;
     this.#search(data);
     this.#held.push(data);
     const shown = this.#showUpTo(this.#read - (this.#secrets.depth[this.#state] ?? 0));
-    // its memory belongs to the caller
+    // copied, because its memory belongs to the caller
     const last = this.#held.pop();
     if (last !== undefined) this.#held.push(Buffer.from(last));
     return shown;
@@ -148,7 +148,7 @@ export class Mask {
     return this.#showUpTo(this.#read);
   }
 
-  /** Most bytes begin nothing, and cost a look into a table. */
+  /** Most bytes begin no secret, and only cost a lookup in a table. */
   #search(data: Buffer): void {
     const { starts, match } = this.#secrets;
     let state = this.#state;
@@ -173,14 +173,14 @@ export class Mask {
     this.#found.push({ from, to });
   }
 
-  /** No secret that is still to be found begins before `limit`. */
+  /** Shows and masks bytes up to `limit`. No secret that is found later begins before it. */
   #showUpTo(limit: number): Buffer {
     const pieces: Buffer[] = [];
     let masked = 0;
     for (const { from, to } of this.#found) {
       if (from >= limit) break;
       masked++;
-      // one that overlaps what is masked already only makes it longer
+      // a secret that overlaps masked bytes only extends them
       if (from >= this.#done) pieces.push(...this.#take(from - this.#done), stars);
       this.#take(to - this.#done);
     }
@@ -189,7 +189,7 @@ export class Mask {
     return pieces.length === 1 ? (pieces[0] ?? nothing) : Buffer.concat(pieces);
   }
 
-  /** Removes so many of the bytes that are held. */
+  /** Removes this many of the held bytes. */
   #take(count: number): Buffer[] {
     const taken: Buffer[] = [];
     let left = Math.max(0, count);
@@ -211,7 +211,7 @@ export class Mask {
   }
 }
 
-/** Masks a text that is all there. */
+/** Masks a complete text. */
 export function maskText(text: string, secrets: SecretLines): string {
   if (secrets.isEmpty) return text;
   const mask = new Mask(secrets);

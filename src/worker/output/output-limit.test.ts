@@ -8,11 +8,11 @@ function through(limitBytes: number, pieces: readonly Buffer[]): Buffer {
   return Buffer.concat([...kept, ...limit.rest()].map((piece) => piece.data));
 }
 
-it('within the limit nothing changes', () => {
+it('output within the limit is not changed', () => {
   expect(through(10, [Buffer.from('12345'), Buffer.from('67890')]).toString()).toBe('1234567890');
 });
 
-it('past the limit the beginning and the end are kept, and what is between is counted', () => {
+it('beyond the limit the beginning and the end are kept, and the bytes in between are counted', () => {
   const pieces = Array.from({ length: 1_000 }, (_, i) => Buffer.from(`${String(i).padStart(999, '.')}\n`));
   const text = through(10_000, pieces).toString();
   expect(text).toMatch(/^\.+0\n/);
@@ -23,13 +23,13 @@ it('past the limit the beginning and the end are kept, and what is between is co
   expect(text.endsWith('.999\n')).toBe(true);
 });
 
-it('says it once, also when the limit was met exactly', () => {
+it('the note appears once, even if the limit was met exactly', () => {
   const text = through(4, [Buffer.from('1234'), Buffer.from('5'), Buffer.from('6')]).toString();
   expect(text.match(/\[millrace\]/g)).toHaveLength(1);
   expect(text.endsWith('56')).toBe(true);
 });
 
-it('keeps no more than limit, end and notes, whatever comes', () => {
+it('the kept output never exceeds limit, end and notes', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 1_000 }),

@@ -1,6 +1,6 @@
 /**
- * Bounds what is kept of a run's output: its beginning up to the limit, and its last part, because the reason of a
- * failure stands at the end. Between them a line says what is missing. The task itself is not disturbed.
+ * Limits a run's output: its beginning is kept up to the limit, and its last 64 KiB, because the reason of a failure is at the
+ * end. A line between them says how much is missing. The task itself is not affected.
  */
 import type { StreamName } from '../../runtimes/contract.ts';
 
@@ -23,7 +23,7 @@ export class OutputLimit {
     this.#limitBytes = limitBytes;
   }
 
-  /** What of this is to be kept now. */
+  /** The parts of this piece that are kept now. */
   pass(piece: Piece): Piece[] {
     const room = this.#limitBytes - this.#passedBytes;
     if (piece.data.length <= room) {
@@ -38,7 +38,7 @@ export class OutputLimit {
     return [{ stream: piece.stream, data: piece.data.subarray(0, room) }, note(line)];
   }
 
-  /** What is kept of the end. */
+  /** The end of the output that is kept. */
   rest(): Piece[] {
     const kept = this.#tail.splice(0);
     return this.#omittedBytes > 0
@@ -51,7 +51,7 @@ export class OutputLimit {
     this.#omittedBytes += data.length - end.length;
     this.#tailBytes += end.length;
     const last = this.#tail.at(-1);
-    // small pieces become one, and a copy, since a small view may hold on to a large buffer
+    // small pieces are joined and copied, because a small view may keep a large buffer alive
     const joins = last?.stream === stream && last.data.length + end.length <= 4_096;
     const joined = joins ? Buffer.concat([last.data, end]) : Buffer.from(end);
     this.#tail.splice(joins ? -1 : this.#tail.length, joins ? 1 : 0, { stream, data: joined });

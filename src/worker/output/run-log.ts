@@ -1,4 +1,4 @@
-/** A run's log on its way out: secrets masked, then bounded, then shipped. Both streams, in the order they came. */
+/** The log of a run on its way to the shipper: both streams in order, masked and then limited. */
 import type { Output, StreamName } from '../../runtimes/contract.ts';
 import type { Shipment } from './log-shipper.ts';
 import { Mask, type SecretLines } from './mask.ts';
@@ -19,7 +19,7 @@ export class RunLog implements Output {
     return this.#send(this.#limit.pass({ stream, data: this.#masks[stream].push(data) }));
   }
 
-  /** Resolves when all of it is where it belongs. */
+  /** Resolves when all output is acknowledged. */
   async close(): Promise<void> {
     for (const stream of ['out', 'err'] as const) {
       void this.#send(this.#limit.pass({ stream, data: this.#masks[stream].flush() }));
@@ -32,7 +32,7 @@ export class RunLog implements Output {
     this.#shipment.abandon();
   }
 
-  /** The last piece's wait covers those before it. */
+  /** The wait of the last piece covers those before it. */
   #send(pieces: readonly Piece[]): Promise<void> | undefined {
     let wait: Promise<void> | undefined;
     for (const piece of pieces) wait = this.#shipment.write(piece.stream, piece.data);

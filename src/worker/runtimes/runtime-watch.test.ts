@@ -59,7 +59,7 @@ async function pidOf(run: ClaimedRun): Promise<number> {
   return Number(/pid (\d+)/.exec(server.output(run))?.[1]);
 }
 
-it('A worker leaves the lane of a runtime that gives a reason, and joins it again when the reason is gone.', async () => {
+it('a worker leaves the lane of an unavailable runtime, and joins it again when the reason is gone', async () => {
   await startWorker();
   const before = offer('exit 0');
   await vi.waitFor(() => expect(server.report(before)?.state).toBe('success'), patience);
@@ -67,7 +67,7 @@ it('A worker leaves the lane of a runtime that gives a reason, and joins it agai
   const reason = `there is no folder ${folder}`;
   await vi.waitFor(() => {
     expect(server.heartbeats.at(-1)).toMatchObject({ runtimes: ['none'], unavailable: { process: reason } });
-    // the poll for runs that take a place has been replaced by one that waits for signals only
+    // the poll for runs with a place has been replaced by one that waits for signals only
     expect(server.polls.some(({ runtimes }) => runtimes.length === 0)).toBe(true);
   }, patience);
   const during = offer('exit 0');
@@ -79,7 +79,7 @@ it('A worker leaves the lane of a runtime that gives a reason, and joins it agai
   expect(server.heartbeats.at(-1)?.unavailable).toEqual({});
 });
 
-it('A run whose process was killed from outside is reported as lost, with the reason.', async () => {
+it('a run whose process was killed from outside is reported as lost, with the reason', async () => {
   await startWorker();
   const run = offer('echo pid $$; exec sleep 60');
   process.kill(-(await pidOf(run)), 'SIGKILL');
@@ -87,11 +87,11 @@ it('A run whose process was killed from outside is reported as lost, with the re
   expect(server.report(run)?.reason).toContain('SIGKILL');
 });
 
-it('A task that outlives its worker is let go at once when the worker stops, and its next life ends it before it claims.', async () => {
+it('a task that outlives its worker is released at once when the worker stops, and its next incarnation ends it before it claims', async () => {
   await startWorker(1);
   const run = offer('echo pid $$; exec sleep 60');
   const pid = await pidOf(run);
-  await worker?.stop(); // the test would run into its timeout if this waited for the drain of 30 s
+  await worker?.stop(); // the test would time out if this waited for the drain of 30 s
   expect(server.report(run)?.state).toBe('returned');
   expect(isProcessRunning(pid)).toBe(true);
   await startWorker(2);
@@ -99,7 +99,7 @@ it('A task that outlives its worker is let go at once when the worker stops, and
   expect(await readdir(folder)).toEqual([]);
 });
 
-it('A runtime learns which variables are secret.', async () => {
+it('a runtime knows which variables are secret', async () => {
   server.secrets.set('key', 'hidden-value');
   await startWorker();
   const run = offer('echo pid $$; exec sleep 60', { KEY: { stash: 'key' }, OPEN: 'seen' });

@@ -1,15 +1,15 @@
 /**
- * The runtimes of one life of a worker, and which of them can execute tasks now. The worker takes work of a kind only while a
- * runtime that serves it is available.
+ * The runtimes of one incarnation of a worker, and which of them can execute tasks now. The worker takes work of a kind only
+ * while a runtime that serves it is available.
  *
  * A runtime is
- * - unavailable, with a reason, from its start until its first check has succeeded, and whenever its `probe` gives a reason,
+ * - unavailable, with a reason, from its start until its first check has succeeded, and whenever its `probe` returns a reason,
  *   fails, or takes longer than `answerMs`;
- * - available once a probe gave no reason and `adopt` has succeeded, which happens once in this life. A failed `adopt` is
- *   tried again at the next check.
+ * - available once a probe returned no reason and `adopt` has succeeded, which happens once per incarnation. A failed `adopt` is
+ *   repeated at the next check.
  *
- * A runtime without `probe` and `adopt` is always available. A task that runs when its runtime becomes unavailable goes on:
- * the runtime reports what becomes of it.
+ * A runtime without `probe` and `adopt` is always available. A running task continues when its runtime becomes unavailable: the
+ * runtime reports its outcome.
  */
 import type { Log } from '../../kernel/log.ts';
 import { all, type Service, within } from '../../kernel/service.ts';
@@ -17,9 +17,9 @@ import type { Runtime } from '../../runtimes/contract.ts';
 import { printable } from '../../kernel/text/printable.ts';
 
 export interface RuntimeTimes {
-  /** Between two checks of a runtime. */
+  /** The interval between two checks of a runtime. */
   readonly checkMs: number;
-  /** A check that takes longer counts as a reason. The worker's start waits for the first checks at most this long. */
+  /** The timeout of a check. The worker's start waits for the first checks at most this long. */
   readonly answerMs: number;
 }
 
@@ -65,11 +65,13 @@ export class RuntimeWatch implements Service {
 
   async start(): Promise<void> {
     await this.#services.start();
-    const checks = this.#watched.filter(({ runtime }) => needsChecks(runtime)).map((each) => this.#checkOnAndOn(each));
+    const checks = this.#watched
+      .filter(({ runtime }) => needsChecks(runtime))
+      .map((each) => this.#checkRepeatedly(each));
     await within(this.#options.times.answerMs, Promise.all(checks));
   }
 
-  /** A check under way is left to itself: its result is ignored. */
+  /** A check under way continues, but its result is ignored. */
   async stop(deadlineMs?: number): Promise<void> {
     this.#isOver = true;
     for (const { timer } of this.#watched) clearTimeout(timer);
@@ -105,13 +107,13 @@ export class RuntimeWatch implements Service {
   }
 
   /** Resolves after the first check. */
-  async #checkOnAndOn(watched: Watched): Promise<void> {
+  async #checkRepeatedly(watched: Watched): Promise<void> {
     const reason = await this.#findReason(watched).catch(
       (error: unknown) => `its check failed: ${error instanceof Error ? error.message : String(error)}`,
     );
     if (this.#isOver) return;
     this.#note(watched, reason === undefined ? undefined : printable(reason, maxReasonChars));
-    watched.timer = setTimeout(() => void this.#checkOnAndOn(watched), this.#options.times.checkMs);
+    watched.timer = setTimeout(() => void this.#checkRepeatedly(watched), this.#options.times.checkMs);
   }
 
   async #findReason(watched: Watched): Promise<string | undefined> {
@@ -125,7 +127,7 @@ export class RuntimeWatch implements Service {
       throw error;
     });
     const adopted = await within(answerMs, watched.adopting.then(isDone));
-    return adopted ? undefined : 'it is still ending what an earlier life of this worker left';
+    return adopted ? undefined : 'it is still ending tasks of an earlier incarnation of this worker';
   }
 
   #note(watched: Watched, reason: string | undefined): void {
@@ -139,7 +141,7 @@ export class RuntimeWatch implements Service {
   }
 }
 
-/** As long as a heartbeat takes it. */
+/** The limit of a heartbeat. */
 const maxReasonChars = 1_000;
 
 async function probe(runtime: Runtime): Promise<{ readonly reason: string | undefined }> {
