@@ -1,4 +1,4 @@
-/** A bell that wake-ups ring: whoever has read something to its end waits here for more. */
+/** Lets a reader that has reached the end of its data wait for a wake-up. */
 import type { HintKind, Hints } from '../contract/channels.ts';
 import { Bell } from '../kernel/bell.ts';
 import { systemTime } from '../kernel/time.ts';
