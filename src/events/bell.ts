@@ -3,12 +3,12 @@ import type { HintKind, Hints } from '../contract/channels.ts';
 import { Bell } from '../kernel/bell.ts';
 import { systemTime } from '../kernel/time.ts';
 
-export interface HungBell extends Pick<Bell, 'wait'> {
+export interface HintBell extends Pick<Bell, 'wait'> {
   /** Stops listening. */
   close(): void;
 }
 
-export function hangBell(hints: Hints, kinds: readonly HintKind[]): HungBell {
+export function makeHintBell(hints: Hints, kinds: readonly HintKind[]): HintBell {
   const bell = new Bell(systemTime);
   const stops = kinds.map((kind) => hints.on(kind, () => bell.ring()));
   return {

@@ -4,7 +4,7 @@
  */
 import type { Hints } from '../contract/channels.ts';
 import type { Db } from '../kernel/sql.ts';
-import { hangBell } from './bell.ts';
+import { makeHintBell } from './bell.ts';
 import { type LoggedEvent, readEvents } from './queries.ts';
 
 export interface FollowedLog {
@@ -31,7 +31,7 @@ export async function* follow(
   options: FollowOptions,
 ): AsyncGenerator<readonly LoggedEvent[], void, undefined> {
   const { topicId, signal, pageSize = 500, sweepMs = 1_000 } = options;
-  const bell = hangBell(log.hints, ['events']);
+  const bell = makeHintBell(log.hints, ['events']);
   let after = options.after;
   let quiet = false;
   try {

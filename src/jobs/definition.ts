@@ -37,7 +37,7 @@ export interface JobDefinition {
   readonly project: string;
   readonly name: string;
   readonly description: string;
-  /** null: the document does not say. Then a new job is not paused, and an existing one stays as it is. */
+  /** null: the document has no such field. Then a new job is not paused, and an existing one keeps its state. */
   readonly paused: boolean | null;
   /** Default values of `{{params.x}}`. A run may be given others. */
   readonly params: JsonObject;

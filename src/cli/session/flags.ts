@@ -4,7 +4,7 @@ import { states } from '../../api/shapes.ts';
 import { stateWord } from '../print/output.ts';
 
 /** Collects the values of a flag that may be given more than once. */
-export function repeated(value: string, previous: readonly string[] = []): string[] {
+export function collectValues(value: string, previous: readonly string[] = []): string[] {
   return [...previous, value];
 }
 

@@ -115,7 +115,7 @@ describe('the progress of a backfill', () => {
     expect(progressOf(backfill(2, {}))).toBe('2 of 3 instants fired');
   });
 
-  const heard = (tty: boolean, texts: readonly [atMs: number, text: string, last?: boolean][]): string => {
+  const printAll = (tty: boolean, texts: readonly [atMs: number, text: string, last?: boolean][]): string => {
     const stderr = Object.assign(new PassThrough(), { isTTY: tty, columns: 20 });
     const io = { stdin: new PassThrough(), stdout: new PassThrough(), stderr, env: {}, cwd: '/' };
     let nowMs = 0;
@@ -128,7 +128,7 @@ describe('the progress of a backfill', () => {
   };
 
   it('progress without a terminal is printed at intervals, even if nothing changes', () => {
-    const told = heard(false, [
+    const printed = printAll(false, [
       [0, 'a'],
       [4_999, 'b'],
       [5_000, 'c'],
@@ -136,16 +136,16 @@ describe('the progress of a backfill', () => {
       [65_000, 'c'],
       [65_001, 'd', true],
     ]);
-    expect(told).toBe('a\nc\nc\nd\n');
+    expect(printed).toBe('a\nc\nc\nd\n');
   });
 
   it('progress is truncated to the width of the terminal, except the last line', () => {
     const long = 'x'.repeat(30);
-    const told = heard(true, [
+    const printed = printAll(true, [
       [0, long],
       [1, long, true],
     ]);
-    expect(told).toBe(`\r\u001b[K${'x'.repeat(18)}…\r\u001b[K${long}\n`);
+    expect(printed).toBe(`\r\u001b[K${'x'.repeat(18)}…\r\u001b[K${long}\n`);
   });
 });
 

@@ -5,7 +5,7 @@ import { priority } from '../../../api/shapes.ts';
 import { MillraceError } from '../../../errors.ts';
 import { isId } from '../../../kernel/id.ts';
 import { Ended, exitCodes, UsageError } from '../../session/exit.ts';
-import { examples, integer, repeated, wordsOf } from '../../session/flags.ts';
+import { examples, integer, collectValues, wordsOf } from '../../session/flags.ts';
 import { type Backfill, fetchBackfill, followBackfill, progressOf } from './follow-backfill.ts';
 import type { Io } from '../../session/io.ts';
 import { jobArgument } from '../jobs/job-commands.ts';
@@ -39,7 +39,7 @@ export function addBackfillCommands(program: Command, io: Io): void {
     .argument(...jobArgument)
     .option('--first <instant>', 'the first instant, such as 2030-01-01T00:00:00Z')
     .option('--last <instant>', 'the last instant, inclusive')
-    .option('--trigger <name>', 'only instants of this trigger; repeatable', repeated)
+    .option('--trigger <name>', 'only instants of this trigger; repeatable', collectValues)
     .option('--order <order>', `${orders.join(', ')} (earliest)`, wordsOf(orders))
     .option('--priority <priority>', `${priority.options.join(', ')} (backfill)`, wordsOf(priority.options))
     .option('--missing', 'only instants that have never fired')

@@ -6,7 +6,7 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { Ended, exitCodes } from '../../session/exit.ts';
-import { examples, repeated } from '../../session/flags.ts';
+import { examples, collectValues } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { count } from '../../print/output.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
@@ -45,7 +45,11 @@ function addApply(program: Command, io: Io): void {
       'Create or replace jobs from files, and show what changes. All files are checked first: if one has a fault, ' +
         'nothing is written. Jobs may refer to each other in any order.',
     )
-    .requiredOption('-f, --file <path>', 'a file (.json, .yaml, .yml), a folder, or - for stdin; repeatable', repeated)
+    .requiredOption(
+      '-f, --file <path>',
+      'a file (.json, .yaml, .yml), a folder, or - for stdin; repeatable',
+      collectValues,
+    )
     .option('--dry-run', 'only show what would change, and what would fire or be caught up at once')
     .option('--after <instant>', 'with --dry-run: list the instants to be caught up after this one')
     .option('--create-project', 'create the projects that do not exist yet')

@@ -112,13 +112,13 @@ describe('forecast of a trigger in a dry run', () => {
   });
 
   it('the forecast lists instants that fire now, are caught up, are under way, or are skipped', () => {
-    const told = lines({
+    const printed = lines({
       fires: [day(9)],
       caught_up: { total: 2, first: [day(1), day(2)], more: 0, last: day(2) },
       skipped: { total: 2, first: day(1), last: day(2) },
       under_way: 7,
     });
-    expect(told.slice(1, -1)).toEqual([
+    expect(printed.slice(1, -1)).toEqual([
       '      fires now:   2030-01-09T00:00:00Z',
       '      catches up:  2 instants',
       '                   2030-01-01T00:00:00Z  2030-01-02T00:00:00Z',
@@ -190,19 +190,19 @@ describe('forecast of a trigger in a dry run', () => {
       },
     });
     try {
-      const told = async (...argv: string[]): Promise<Ran> =>
+      const runApply = async (...argv: string[]): Promise<Ran> =>
         shell(['apply', '-f', '-', ...argv], {
           env: dry.env,
           stdin: 'project: p\nname: dry\ndescription: d\ntasks: [{name: t}]\n',
         });
-      const { stdout } = await told('--dry-run');
+      const { stdout } = await runApply('--dry-run');
       expect(stdout).toContain('5 instants\n                   2030-01-01T00:00:00Z  2030-01-01T01:00:00Z\n');
       expect(stdout).toContain('… and 3 more, the last 2030-01-01T04:00:00Z');
-      const after = (await told('--dry-run', '--after', '2030-01-01T01:00:00Z')).stdout;
+      const after = (await runApply('--dry-run', '--after', '2030-01-01T01:00:00Z')).stdout;
       expect(after).toContain('5 instants\n                   2030-01-01T02:00:00Z  2030-01-01T03:00:00Z\n');
       expect(after).toContain('… and 1 more');
-      expect(await told('--after', '2030-01-01T01:00:00Z')).toMatchObject({ code: 2 });
-      expect(await told('--dry-run', '--after', 'noon')).toMatchObject({ code: 2 });
+      expect(await runApply('--after', '2030-01-01T01:00:00Z')).toMatchObject({ code: 2 });
+      expect(await runApply('--dry-run', '--after', 'noon')).toMatchObject({ code: 2 });
     } finally {
       await dry.stop();
     }

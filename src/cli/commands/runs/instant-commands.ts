@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { tokenStates } from '../../../api/instants/endpoints.ts';
 import { priority, stateWords } from '../../../api/shapes.ts';
 import { UsageError } from '../../session/exit.ts';
-import { examples, integer, repeated, stateHelp, wordsOf } from '../../session/flags.ts';
+import { examples, integer, collectValues, stateHelp, wordsOf } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { jobArgument } from '../jobs/job-commands.ts';
 import { count, showTime, stateCell } from '../../print/output.ts';
@@ -56,7 +56,7 @@ function addActivate(program: Command, io: Io): void {
     .argument(...jobArgument)
     .argument('[task]', "the task's name, or its UUID")
     .argument('[instant]', instantText)
-    .option('--task <name>', 'only this task; repeatable', repeated)
+    .option('--task <name>', 'only this task; repeatable', collectValues)
     .option('--state <states>', `only tokens in these states, comma-separated: ${stateHelp}`, wordsOf(stateWords))
     .option('--first <instant>', 'from this instant on')
     .option('--last <instant>', 'up to and including this instant')

@@ -7,7 +7,7 @@ import { priority } from '../../../api/shapes.ts';
 import { paramsFault } from '../../../jobs/params.ts';
 import { isRecord } from '../../../kernel/text/path.ts';
 import { Ended, exitCodes, UsageError } from '../../session/exit.ts';
-import { examples, repeated, wordsOf } from '../../session/flags.ts';
+import { examples, collectValues, wordsOf } from '../../session/flags.ts';
 import { followRuns } from './follow-runs.ts';
 import type { Io } from '../../session/io.ts';
 import { jobArgument } from '../jobs/job-commands.ts';
@@ -29,7 +29,7 @@ export function addRun(program: Command, io: Io): void {
     .command('run')
     .description('Run a job now: tasks without parents start at once, the others follow.')
     .argument(...jobArgument)
-    .option('--param <key=value>', 'a parameter, parsed as JSON if possible, else text; repeatable', repeated)
+    .option('--param <key=value>', 'a parameter, parsed as JSON if possible, else text; repeatable', collectValues)
     .option('--params <file.json>', 'parameters from a JSON file; --param overrides them')
     .option('--instant <instant>', 'the logical time to run for (now)')
     .option('--priority <priority>', `${priority.options.join(', ')} (high)`, wordsOf(priority.options))

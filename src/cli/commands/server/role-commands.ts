@@ -8,7 +8,7 @@ import { queueFault } from '../../../documents/name.ts';
 import { readSecretFile } from '../../../kernel/process/secret-file.ts';
 import { findKeyFault } from '../../../kernel/text/secret-text.ts';
 import { findConnection, findHome } from '../../session/connection.ts';
-import { examples, integer, repeated, wordsOf } from '../../session/flags.ts';
+import { examples, integer, collectValues, wordsOf } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 
@@ -168,7 +168,7 @@ function runtimes(value: string, previous: readonly string[] = []): string[] {
 
 function queues(value: string, previous?: readonly string[]): string[] {
   const fault = queueFault(value);
-  if (fault === undefined) return repeated(value, previous);
+  if (fault === undefined) return collectValues(value, previous);
   throw new InvalidArgumentError(`A queue's name ${fault}.`);
 }
 

@@ -295,12 +295,12 @@ describe('slots command', () => {
       const refused = await cli(['slots', '--limit', '0'], { tty: true, stdin: 'n\n' });
       expect(refused.stderr).toContain(`stops 2 schedulers (${names[1]}, ${names[0]})`);
       expect([refused.code, await limit()]).toEqual([1, 9]);
-      const told = await cli(['slots', '--limit', '0', '--yes']);
-      expect(told.code).toBe(0);
-      expect(told.stderr).toContain(
+      const printed = await cli(['slots', '--limit', '0', '--yes']);
+      expect(printed.code).toBe(0);
+      expect(printed.stderr).toContain(
         `2 schedulers (${names[1]}, ${names[0]}) will stop; \`millrace slots --limit 9\` brings them back`,
       );
-      expect(told.stderr).toContain('will stop when a launcher is active again; none is active now');
+      expect(printed.stderr).toContain('will stop when a launcher is active again; none is active now');
       expect(await limit()).toBe(0);
       await cli(['slots', '--limit', '9']);
       // a limit that stops no scheduler needs no confirmation

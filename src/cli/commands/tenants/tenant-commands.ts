@@ -62,20 +62,20 @@ function addMaking(tenant: Command, io: Io): void {
 async function createTenant(session: Session, [name = '']: readonly string[], flags: NewFlags): Promise<void> {
   const server = await session.connect();
   session.out.note(`creating the tenant ${name} and its database…`);
-  const call = server.gateway('POST /api/tenants', { body: { name, ...wanted(flags) } });
+  const call = server.gateway('POST /api/tenants', { body: { name, ...newTenantFields(flags) } });
   showMade(session, await byArgument(call, newArguments));
 }
 
 async function adoptTenant(session: Session, [name = '']: readonly string[], flags: NewFlags): Promise<void> {
   const server = await session.connect();
   session.out.note(`adopting ${flags.database ?? name}…`);
-  const call = server.gateway('POST /api/tenants/{name}/adopt', { params: { name }, body: wanted(flags) });
+  const call = server.gateway('POST /api/tenants/{name}/adopt', { params: { name }, body: newTenantFields(flags) });
   showMade(session, await byArgument(call, newArguments));
 }
 
 type NewFlags = z.output<typeof newFlags>;
 
-function wanted({ database, engine: version, ownHost: own_host }: NewFlags) {
+function newTenantFields({ database, engine: version, ownHost: own_host }: NewFlags) {
   return { database, version, own_host };
 }
 
