@@ -14,7 +14,7 @@ import { type Db, sql } from '../kernel/sql.ts';
 export interface EventRetention {
   /** Events older than this may be deleted; undefined: none by age. */
   readonly before: Date | undefined;
-  /** The number of newest events to keep; undefined: no limit. A partition is dropped only if all its events are beyond it. */
+  /** Maximum number of events; undefined: no limit. A partition is dropped only if all its events exceed the maximum. */
   readonly most: number | undefined;
   readonly now: Date;
 }

@@ -38,7 +38,7 @@ async function stopScheduler(): Promise<void> {
   scheduler = undefined;
 }
 
-/** Removes all runs, so that no test claims runs of another. */
+/** Deletes all jobs and ends their runs, so that no test claims runs of another. */
 async function clearUp(): Promise<void> {
   const jobs = await api.db.rows<{ id: string }>(sql`select id from job where deleted_at is null`);
   for (const { id } of jobs) await api.call('DELETE /api/jobs/{id}', { params: { id } });
@@ -249,7 +249,7 @@ describe('running backfills', () => {
         select count(*)::integer as runs, count(distinct instant)::integer as instants
           from live where task_id = ${job.tasks['a']}`);
     expect(await queued()).toEqual({ runs: 1490, instants: 745 });
-    // an accidental second scheduler takes nothing from the first
+    // cancelling an accidental second backfill removes only its own runs
     await cancel(two.id);
     expect(await queued()).toEqual({ runs: 745, instants: 745 });
     await cancel(one.id);

@@ -99,7 +99,7 @@ function earliestOf({ schedule, fromMs, toMs, instants: count }: Part, most: num
 
 const batchSize = 5_000;
 
-/** Finds the instants that have not fired, batch by batch. Exact even if firings are added or pruned meanwhile. */
+/** Finds the instants that have not fired. Looks each one up, in batches, so earlier edits of the trigger do not matter. */
 async function missingOf(db: Db, part: Part, most: number): Promise<Listed> {
   const instants: number[] = [];
   let count = 0;

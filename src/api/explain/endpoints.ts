@@ -14,7 +14,7 @@ export const reasonCodes = [
   'retried',
   'threshold_reached',
   'cause_forgotten',
-  // why a run has not started, or where it is
+  // why a run has not started, or which worker has it
   'queued',
   'places_taken',
   'no_worker',

@@ -38,7 +38,7 @@ beforeEach(async () => {
   });
 });
 
-/** Removes all runs, so that no test claims runs of another. */
+/** Deletes the job, so that no test claims runs of another. */
 async function stop(): Promise<void> {
   await api.call('DELETE /api/jobs/{id}', { params: { id: job.id } });
 }

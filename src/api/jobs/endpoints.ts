@@ -161,7 +161,7 @@ export const jobEndpoints = endpoints({
   },
   'GET /api/jobs/{id}/versions': {
     ...view,
-    summary: 'The versions of the document, newest first: when each was written, and by whom',
+    summary: 'The versions of the document, newest first, each with its time and author',
     query: z.object({ limit: limit(50), before: z.coerce.number().int().min(1).optional() }),
     answer: z.object({ items: z.array(version), next: z.string().nullable() }),
   },

@@ -12,7 +12,7 @@ import { failingTasks } from '../tasks/failing-tasks.ts';
 
 /** Maximum items of each list. */
 export const maxShown = 10;
-/** The first runs of each lane are checked, so that a long lane does not hide others. */
+/** At most this many lanes, and runs of each lane, are checked. A long lane does not hide late runs of others. */
 const maxLanes = 50;
 const maxRunsPerLane = 100;
 

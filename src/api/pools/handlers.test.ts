@@ -16,7 +16,7 @@ beforeAll(async () => {
 beforeEach(() => {
   name = `pool ${newId()}`;
 });
-/** Removes all runs, so that no test claims runs of another. */
+/** Deletes all jobs and ends their runs, so that no test claims runs of another. */
 afterEach(async () => {
   const jobs = await api.db.rows<{ id: string }>(sql`select id from job where deleted_at is null`);
   for (const { id } of jobs) await api.call('DELETE /api/jobs/{id}', { params: { id } });

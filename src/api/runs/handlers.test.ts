@@ -65,7 +65,7 @@ describe('list of runs', () => {
     const claimed = await claim(api);
     const by = new Map(claimed.map((run) => [run.id, run]));
     const [first, second, third, fourth, fifth] = made.map((id) => by.get(id)).filter((run) => run !== undefined);
-    // the one queued last ends first; two end together
+    // the run that was queued last ends first; two runs end together
     await finish(
       api,
       [first, second].filter((run) => run !== undefined),

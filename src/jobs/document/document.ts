@@ -76,7 +76,7 @@ const retrySchema = z
       .min(1)
       .max(1000)
       .nullish()
-      .describe('Each further wait is this many times the one before. Default 1: always the same.'),
+      .describe('Factor by which each further wait grows. Default 1: all waits are equal.'),
     cap: span({}, ['1h']).nullish().describe('No wait is longer than this. Left out: no limit.'),
     jitter: z
       .number()

@@ -119,7 +119,7 @@ test('a small document of another tenant does not wait for the documents of a te
   const ended: string[] = [];
   const flood = Array.from({ length: 6 }, () => parser.parse(yaml(slow, 'flood')).then(() => ended.push('slow')));
   await parser.parse(yaml(small, 'other')).then(() => ended.push('small'));
-  // the first of the flood has a thread of its own, and may be done
+  // the first document of the flood has its own thread, and may be done
   expect(ended.indexOf('small')).toBeLessThanOrEqual(1);
   await Promise.all(flood);
 });

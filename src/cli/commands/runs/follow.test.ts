@@ -17,7 +17,7 @@ const start = async (handlers: SomeHandlers, port?: number): Promise<LocalServer
   return server;
 };
 
-/** A body that is sent in pieces, and stays open unless `end` is given. */
+/** A body that is sent in pieces, and stays open unless `end` is true. */
 function body(parts: readonly string[], end: boolean, onCancel: () => void = () => {}): Response {
   const stream = new ReadableStream({
     async start(controller) {

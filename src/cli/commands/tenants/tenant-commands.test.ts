@@ -47,7 +47,7 @@ afterAll(async () => {
   await life.close();
 });
 
-/** Writes what a launcher would write; the host sends heartbeats until the test ends. */
+/** Records the tenant as STARTED, on a host whose heartbeat stays valid for the whole test. */
 async function started(name: string, version = engineVersion): Promise<void> {
   const host = await insertHost(life);
   await life.control.exec(sql`update host set beat_at = clock_timestamp() + interval '1 hour' where id = ${host}`);
@@ -58,7 +58,7 @@ async function started(name: string, version = engineVersion): Promise<void> {
       state = 'STARTED', code = null, reason = null, version = excluded.version, host_id = excluded.host_id, ordered = true`);
 }
 
-/** Settles every message with this outcome before the launcher receives it. */
+/** Settles every new message as superseded while `work` runs. */
 async function supersedeNext(work: () => Promise<void>): Promise<void> {
   await life.control.exec(sql`
     create function superseded() returns trigger language plpgsql as $$
