@@ -1,4 +1,4 @@
-/** What a tenant's handlers are given beside the request: the engine's context with its pool as a `Db`. */
+/** The context of a tenant's handlers: the engine's context with its pool as a `Db`. */
 import type { EngineContext } from '../contract/context.ts';
 import { actorOf, type Caller } from '../contract/roles.ts';
 import { MillraceError } from '../errors.ts';
@@ -11,17 +11,17 @@ export interface ApiContext extends EngineContext {
 
 export type ApiHandlers<T extends EndpointTable> = Handlers<T, ApiContext>;
 
-/** Who writes, and when: for changes and their events. */
+/** The actor and the time of a change, for its events. */
 export function author(context: ApiContext, caller: Caller | undefined): { actor: string; at: Date } {
   return { actor: caller ? actorOf(caller) : 'anyone', at: new Date(context.time.now()) };
 }
 
-export function found<T>(row: T | undefined, what: string, id: string): T {
-  if (row === undefined) throw new MillraceError('not_found', `there is no ${what} ${id}`);
+export function requireFound<T>(row: T | undefined, what: string, id: string): T {
+  if (row === undefined) throw new MillraceError('not_found', `${what} not found: ${id}`);
   return row;
 }
 
-/** A request that makes no sense, with the part of it that is wrong: `body.last`. */
+/** A `bad_request` error for one part of the request, such as `body.last`. */
 export function badRequest(path: string, message: string): MillraceError {
   return new MillraceError('bad_request', `${path}: ${message}`, { faults: [{ path, message }] });
 }

@@ -1,4 +1,4 @@
-/** Every endpoint of a tenant: the one table that says who may call what, and what goes in and out. */
+/** The table of all endpoints of a tenant, with their access rules, inputs and responses. */
 import { auditEndpoints } from './audit/endpoints.ts';
 import { backfillEndpoints } from './backfills/endpoints.ts';
 import { explainEndpoints } from './explain/endpoints.ts';

@@ -22,7 +22,7 @@ const entries: Entry[] = Object.entries(tenantEndpoints).map(([key, endpoint]) =
   return { method, path, allow: endpoint.allow };
 });
 
-/** A worker reads only what runs name that it holds. */
+/** Paths that a worker may read only if it holds a run of the named object. */
 const ofHeldRuns = /^\/int-api\/(?:tasks|projects)\//;
 
 const fill = (path: string, id: string): string =>
@@ -35,8 +35,8 @@ async function status(entry: Entry, caller?: Parameters<TenantApi['as']>[0]): Pr
   return answer.status;
 }
 
-describe('the table of endpoints', () => {
-  it.each(entries)('$method $path lets in those it names and nobody else', async (entry) => {
+describe('endpoints of a tenant', () => {
+  it.each(entries)('$method $path admits only the callers of its table entry', async (entry) => {
     const open = entry.allow.includes('anyone');
     expect((await status(entry)) === 401).toBe(!open);
     for (const role of roles) {
@@ -47,12 +47,12 @@ describe('the table of endpoints', () => {
       expect([role, got === 403]).toEqual([role, !allowed]);
       expect(got).toBeLessThan(500);
     }
-    // a credential whose run is over opens nothing
+    // a credential of an ended run gives no access
     if (!open) expect(await status(entry, taskOf(newId()))).toBe(403);
   });
 
   it.each(entries.filter((entry) => entry.path.includes('{id}')))(
-    '$method $path names a bad id',
+    '$method $path rejects a bad id with its path',
     async ({ method, path }) => {
       const answer = await api.fetch(method, fill(path, 'nonsense'), { caller: keyOf('root') });
       expect([answer.status, await answer.json()]).toMatchObject([400, { faults: [{ path: 'path.id' }] }]);

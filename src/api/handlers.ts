@@ -1,4 +1,4 @@
-/** Every handler of a tenant's endpoints, but those that take job documents (apply.ts). */
+/** All handlers of a tenant's endpoints, except those for job documents (apply.ts). */
 import { activityHandlers } from './overview/activity.ts';
 import { auditOf } from './audit/handlers.ts';
 import { backfillHandlers } from './backfills/handlers.ts';

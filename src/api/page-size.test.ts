@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { instantsOnPage } from './page-size.ts';
 
-it('a page has the instants that were asked for, fewer where there are many tasks, and always one', () => {
+it('a page has the requested instants, fewer if there are many tasks, and at least one', () => {
   expect(instantsOnPage(200, 3)).toBe(200);
   expect(instantsOnPage(1_000, 100)).toBe(200);
   expect(instantsOnPage(1_000, 10_000)).toBe(2);

@@ -1,4 +1,4 @@
-/** Shapes that several endpoints share. Names on the wire are Waterwheel's where it has one. */
+/** Schemas that several endpoints share. Field names are Waterwheel's, if it has the field. */
 import { z } from 'zod';
 
 export const id = z.guid({ error: 'not a UUID' }).describe('a UUID');
@@ -13,7 +13,7 @@ export const instant = z.iso
     return z.NEVER;
   });
 
-/** Four digits, in UTC too: an offset may lead out of them. */
+/** The year must have four digits in UTC as well. An offset may lead outside of that range. */
 const isYear = (year: number): boolean => year >= 1_000 && year <= 9_999;
 
 /** A time in an answer. */
@@ -21,16 +21,16 @@ export const time = z.iso.datetime({ offset: true });
 export const priority = z.enum(['backfill', 'low', 'normal', 'high']);
 export const idPath = z.object({ id });
 
-/** Which job, by id and by name. */
+/** A job by id and name. */
 export const jobName = z.object({ id, name: z.string(), project: z.string() });
 
-/** How many at most; a limit beyond the bound is a fault, not a silent cut. */
+/** Maximum items. A limit beyond the bound is a fault; it is not reduced silently. */
 export const limit = (standard: number) => z.coerce.number().int().min(1).max(1000).default(standard);
 
-/** Waterwheel's lists are bare arrays, of which a caller sees the first items only. With `limit` or `cursor` they are pages. */
+/** Waterwheel's lists are bare arrays of the first items. With `limit` or `cursor` the response is a page. */
 export const pageWish = z.object({
-  limit: z.coerce.number().int().min(1).max(1000).optional().describe('answers a page: `items` and `next`'),
-  cursor: z.string().max(2_000).optional().describe('`next` of the page before'),
+  limit: z.coerce.number().int().min(1).max(1000).optional().describe('returns a page: `items` and `next`'),
+  cursor: z.string().max(2_000).optional().describe('`next` of the previous page'),
 });
 export const arrayOrPage = <T extends z.ZodType>(item: T) =>
   z.union([z.array(item), z.object({ items: z.array(item), next: z.string().nullable() })]);
@@ -50,7 +50,7 @@ export const states = [
 export type State = (typeof states)[number];
 export const state = z.enum(states);
 
-/** What a request may ask for: `ready`, our own word, is Waterwheel's `active`. */
+/** States that a request may name. Our `ready` is Waterwheel's `active`. */
 export const stateWords = [...states, 'ready'] as const;
 export const stateOf = (word: (typeof stateWords)[number]): State => (word === 'ready' ? 'active' : word);
 
@@ -58,7 +58,7 @@ export const stateList = z.string().transform((text, context) => {
   const parts = text.split(',').filter((part) => part !== '');
   const wrong = parts.find((part) => !(stateWords as readonly string[]).includes(part));
   if (wrong === undefined) return (parts as (typeof stateWords)[number][]).map(stateOf);
-  context.addIssue({ code: 'custom', message: `no such state: ${wrong}; states are ${stateWords.join(', ')}` });
+  context.addIssue({ code: 'custom', message: `unknown state: ${wrong}; the states are ${stateWords.join(', ')}` });
   return z.NEVER;
 });
 

@@ -1,4 +1,4 @@
-/** Rows as they leave: a row whose columns have the wire's names needs nothing but its times written out. */
+/** Converts rows for the wire. The columns already have the names of the wire, so only times are converted. */
 
 export type Written<T> = T extends Date
   ? string
@@ -8,8 +8,8 @@ export type Written<T> = T extends Date
       ? { [K in keyof T]: Written<T[K]> }
       : T;
 
-/** The row with its times as RFC 3339 text. Looks at the columns only, not into them. */
-export function written<T extends object>(row: T): Written<T> {
+/** Converts times to RFC 3339 text. Does not look inside of arrays and objects. */
+export function toWire<T extends object>(row: T): Written<T> {
   const entries = Object.entries(row).map(([name, value]: [string, unknown]) => [
     name,
     value instanceof Date ? value.toISOString() : value,

@@ -14,7 +14,7 @@ function next(text: string, n: number, from = '2024-01-01T00:00:01Z'): string[] 
   return found;
 }
 
-describe('five fields, as in ordinary cron', () => {
+describe('expressions of five fields, as in ordinary cron', () => {
   test.each<[string, string[]]>([
     ['30 6 * * *', ['2024-01-01T06:30:00', '2024-01-02T06:30:00']],
     ['*/20 * * * *', ['2024-01-01T00:20:00', '2024-01-01T00:40:00', '2024-01-01T01:00:00']],
@@ -31,7 +31,7 @@ describe('five fields, as in ordinary cron', () => {
     ['0 0 1 jan,JULY *', ['2024-07-01T00:00:00', '2025-01-01T00:00:00']],
     ['0 0 1, 15 * ?', ['2024-01-15T00:00:00', '2024-02-01T00:00:00']],
     ['  5  4  *  *  * ', ['2024-01-01T04:05:00']],
-  ])('%j', (text, moments) => {
+  ])('the expression %j gives its moments', (text, moments) => {
     expect(next(text, moments.length)).toEqual(moments);
   });
 
@@ -46,7 +46,7 @@ describe('five fields, as in ordinary cron', () => {
   });
 });
 
-describe('six and seven fields, as in Waterwheel', () => {
+describe('expressions of six and seven fields, as in Waterwheel', () => {
   test.each<[string, string[]]>([
     ['15,45 * * * * *', ['2024-01-01T00:00:15', '2024-01-01T00:00:45', '2024-01-01T00:01:15']],
     ['0 30 6 * * *', ['2024-01-01T06:30:00', '2024-01-02T06:30:00']],
@@ -58,7 +58,7 @@ describe('six and seven fields, as in Waterwheel', () => {
     ['0 0 0 1 1 * 2030,2040-2041', ['2030-01-01T00:00:00', '2040-01-01T00:00:00', '2041-01-01T00:00:00']],
     ['0 0 0 1 1 * 2030/35', ['2030-01-01T00:00:00', '2065-01-01T00:00:00', '2100-01-01T00:00:00']],
     ['0 0 12 29 2 2', ['2044-02-29T12:00:00', '2072-02-29T12:00:00']],
-  ])('%j', (text, moments) => {
+  ])('the expression %j gives its moments', (text, moments) => {
     expect(next(text, moments.length + 1).slice(0, moments.length)).toEqual(moments);
   });
 

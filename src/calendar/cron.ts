@@ -39,7 +39,7 @@ interface FieldSpec {
   readonly label: string;
   readonly min: number;
   readonly max: number;
-  /** The largest member of `*` and of an open-ended `a/n`, where it differs from `max`. */
+  /** The largest member of `*` and of an open-ended `a/n`, if it differs from `max`. */
   readonly last?: number;
   /** Names in order. The first stands for `min`. */
   readonly names?: readonly string[];

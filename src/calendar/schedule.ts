@@ -15,7 +15,7 @@
 import { dayMs } from '../kernel/text/duration.ts';
 import { readCron } from './cron-walk.ts';
 import { elapsedHours, elapsedPeriod, endOfTimeMs, namedHours, type Rule, wallPeriod } from './schedule-rules.ts';
-import { accepted } from '../documents/values.ts';
+import { unwrapRead } from '../documents/values.ts';
 import { zoneOf } from './zone.ts';
 
 /** Exactly one of `periodMs` and `cron` is not null. */
@@ -49,7 +49,7 @@ function makeRule({ startMs, periodMs, cron, timezone }: ScheduleSpec): Rule {
     const keepsWallTime = timezone !== null && periodMs % dayMs === 0;
     return keepsWallTime ? wallPeriod(zone, startMs, periodMs) : elapsedPeriod(startMs, periodMs);
   }
-  const pattern = accepted(readCron(cron ?? ''));
+  const pattern = unwrapRead(readCron(cron ?? ''));
   return pattern.namesHours ? namedHours(pattern, zone) : elapsedHours(pattern, zone);
 }
 

@@ -26,7 +26,7 @@ describe('help', () => {
   });
 
   it.each(leaves(program).map((command) => [`${command.parent?.name()} ${command.name()}`, command] as const))(
-    'teaches %s: a description and an example',
+    'the help of %s has a description and an example',
     async (_, command) => {
       expect(command.description()).toMatch(/[.!]$/);
       const path = [];
@@ -38,7 +38,7 @@ describe('help', () => {
     },
   );
 
-  it('lists every command and the exit codes', async () => {
+  it('the help lists every command and the exit codes', async () => {
     const { code, stdout } = await shell(['--help']);
     expect(code).toBe(0);
     for (const name of ['up', 'apply', 'validate', 'run', 'runs', 'logs', 'key', 'stash', 'events', 'schema']) {
@@ -47,10 +47,11 @@ describe('help', () => {
     expect(stdout).toContain('3    the server cannot be reached');
   });
 
-  it('tells the version', async () => expect((await shell(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/));
+  it('--version prints the version', async () =>
+    expect((await shell(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/));
 });
 
-describe('a command line that is not understood ends with 2', () => {
+describe('invalid command lines', () => {
   it.each([
     [['frobnicate']],
     [['aply', '-f', 'x']],
@@ -69,20 +70,20 @@ describe('a command line that is not understood ends with 2', () => {
     [['key', 'create', '--name', 'x', '--role', 'king']],
     [['jobs', '--url', 'ftp://x']],
     [[]],
-  ])('%j', async (argv) => {
+  ])('the command line %j ends with 2', async (argv) => {
     const { code, stdout, stderr } = await shell(argv, { env: { MILLRACE_URL: 'http://127.0.0.1:1' } });
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).not.toBe('');
     expect(stderr).not.toContain('    at ');
   });
 
-  it('and suggests what may have been meant', async () => {
+  it('an unknown command gets a suggestion', async () => {
     expect((await shell(['aply'])).stderr).toContain('Did you mean apply?');
   });
 });
 
 describe('roles', () => {
-  it('are given what was said, and nothing else', async () => {
+  it('roles receive only the flags that were given', async () => {
     const given: UpOptions[] = [];
     const up = async (options: UpOptions): Promise<void> => void given.push(options);
     await shell(['up'], { roles: { up }, cwd: '/w' });
@@ -93,7 +94,7 @@ describe('roles', () => {
     expect(given).toEqual([{ worker: true }, { port: 0, host: '::1', home: '/w/h', maxTasks: 3, worker: false }]);
   });
 
-  it('are told which home to stop', async () => {
+  it('down receives the home to stop', async () => {
     const homes: string[] = [];
     await shell(['down'], {
       roles: { down: async ({ home }) => void homes.push(home) },
@@ -103,7 +104,7 @@ describe('roles', () => {
     expect(homes).toEqual(['/w/x']);
   });
 
-  it('a worker is given server and key, lists and absolute paths', async () => {
+  it('a worker receives server and key, lists and absolute paths', async () => {
     const given: WorkerOptions[] = [];
     const argv = [
       'worker',
@@ -171,7 +172,7 @@ describe('roles', () => {
     expect(keys).toEqual(['mrk_key-from-a-file']);
   });
 
-  it('that refuse are told in a line, or as a problem', async () => {
+  it('an error of a role is printed in one line, or as a problem', async () => {
     const up = async (): Promise<void> => {
       throw new MillraceError('already_running', 'millrace already runs on /x, as process 7');
     };
@@ -185,7 +186,7 @@ describe('roles', () => {
   });
 });
 
-describe('a parameter', () => {
+describe('parameters', () => {
   it.each([
     ['a=1', 'a', 1],
     ['a="1"', 'a', '1'],
@@ -193,5 +194,5 @@ describe('a parameter', () => {
     ['a={"b":[true]}', 'a', { b: [true] }],
     ['a=', 'a', ''],
     ['a=b=c', 'a', 'b=c'],
-  ])('%s', (text, name, value) => expect(readParam(text)).toEqual([name, value]));
+  ])('the parameter %s is parsed', (text, name, value) => expect(readParam(text)).toEqual([name, value]));
 });

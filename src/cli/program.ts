@@ -1,8 +1,8 @@
 /**
- * The command line: `runCli` takes arguments and gives an exit code; `makeProgram` is the tree of commands behind it.
+ * The command line. `runCli` takes arguments and returns an exit code; `makeProgram` builds the tree of commands.
  *
- * Thin: a command reads its flags, calls the server, and shows the answer. Nothing here reads `process`, hears signals or
- * exits; that is `main.ts`'s.
+ * A command reads its flags, calls the server, and prints the response. Only `main.ts` reads `process`, handles signals and
+ * exits.
  */
 import { Command } from 'commander';
 import { addBackfillCommands } from './commands/backfills/backfill-commands.ts';
@@ -10,7 +10,7 @@ import { addDocumentCommands } from './commands/jobs/document-commands.ts';
 import { addEngineCommands } from './commands/engines/engine-commands.ts';
 import type { Fault } from '../errors.ts';
 import { type Ending, endingOf, exitCodeHelp, exitCodes } from './session/exit.ts';
-import { filled } from './session/flags.ts';
+import { requireText } from './session/flags.ts';
 import { addInstantCommands } from './commands/runs/instant-commands.ts';
 import type { Io, Sink } from './session/io.ts';
 import { addJobCommands } from './commands/jobs/job-commands.ts';
@@ -30,7 +30,7 @@ import { oneLine } from './print/width.ts';
 import { packageVersion } from '../kernel/process/package-files.ts';
 
 const epilogue = `
-A first walk:
+First steps:
   millrace up                                          # in one terminal
   millrace apply -f hello.yaml --create-project        # in another
   millrace run PROJECT/JOB --wait
@@ -38,17 +38,17 @@ A first walk:
   millrace logs RUN
 
 Which server, which key:
-  --url or MILLRACE_URL, with the key in MILLRACE_KEY; else what \`millrace up\` left in its home: --home, MILLRACE_HOME,
-  or the nearest .millrace folder from here upwards.
+  --url or MILLRACE_URL, with the key in MILLRACE_KEY; else the server of \`millrace up\` in the home: --home, MILLRACE_HOME,
+  or the nearest .millrace folder in this folder or above it.
 
 Output:
-  The answer is on stdout, everything else on stderr. --json gives one JSON value, or JSON lines for what is followed.
+  The answer is on stdout, everything else on stderr. --json prints one JSON value, or JSON lines for a stream.
 
 ${exitCodeHelp}
 
-\`millrace help COMMAND\` says more about each, with examples.`;
+\`millrace help COMMAND\` explains a command, with examples.`;
 
-/** Parts of the help, in order. */
+/** The groups of commands in the help, in order. */
 const groups: readonly (readonly [heading: string, add: (program: Command, roles: RoleCommands, io: Io) => void])[] = [
   ['Millrace itself:', (program, roles, io) => addRoleCommands(program, roles, io)],
   ['Job files:', (program, _, io) => addDocumentCommands(program, io)],
@@ -101,54 +101,54 @@ export function makeProgram(roles: RoleCommands, io: Io): Command {
     .configureHelp({ showGlobalOptions: true })
     .option('--json', 'answer in JSON')
     .option('--url <url>', 'the server (MILLRACE_URL)')
-    .option('--tenant <name>', 'the tenant (MILLRACE_TENANT, default)', filled)
+    .option('--tenant <name>', 'the tenant (MILLRACE_TENANT, default)', requireText)
     .option('--home <folder>', 'the home that `millrace up` uses (MILLRACE_HOME, ./.millrace)')
     .addHelpText('after', epilogue);
   for (const [heading, add] of groups) add(program.commandsGroup(heading), roles, io);
   return program;
 }
 
-const widestHelp = 120;
+const maxHelpColumns = 120;
 
 function helpWidth(sink: Sink): number {
-  return Math.min(widestHelp, sink.isTTY === true ? (sink.columns ?? widestHelp) : widestHelp);
+  return Math.min(maxHelpColumns, sink.isTTY === true ? (sink.columns ?? maxHelpColumns) : maxHelpColumns);
 }
 
-/** Runs one command line (without `node` and the script's name) and gives the exit code. Never throws. */
+/** Runs one command line (without `node` and the name of the script) and returns the exit code. Never throws. */
 export async function runCli(argv: readonly string[], roles: RoleCommands, io: Io): Promise<number> {
-  const broken = breaksOf(io);
+  const broken = watchForBrokenOutput(io);
   const signal = io.signal ? AbortSignal.any([io.signal, broken]) : broken;
   const ending = await makeProgram(roles, { ...io, signal })
     .parseAsync(argv, { from: 'user' })
     .then((): Ending => ({ exitCode: exitCodes.ok }), endingOf);
-  await flushed(io.stdout);
+  await flush(io.stdout);
   if (broken.aborted && isBrokenPipe(broken.reason)) return isVerdict(ending) ? ending.exitCode : exitCodes.ok;
   if (io.signal?.aborted && ending.exitCode !== exitCodes.ok) return exitCodes.interrupted;
-  const told = broken.aborted ? endingOf(broken.reason) : ending;
-  printEnding(io, told, argv.includes('--json'));
-  return told.exitCode;
+  const actual = broken.aborted ? endingOf(broken.reason) : ending;
+  printEnding(io, actual, argv.includes('--json'));
+  return actual.exitCode;
 }
 
-/** Aborts when the answer can no longer be written. The listeners stay: a late error must still find one. */
-function breaksOf(io: Io): AbortSignal {
+/** Returns a signal that aborts when stdout can no longer be written. The listeners stay, because an error may come late. */
+function watchForBrokenOutput(io: Io): AbortSignal {
   const broken = new AbortController();
   io.stdout.on('error', (error: unknown) => broken.abort(error));
   io.stderr.on('error', () => {});
   return broken.signal;
 }
 
-/** Returns when all that was written is out, or never will be. What went wrong on the way has been told by then. */
-async function flushed(sink: Sink): Promise<void> {
+/** Returns when all output is written, or has failed. An error of the stream has been emitted by then. */
+async function flush(sink: Sink): Promise<void> {
   await new Promise<void>((resolve) => void sink.write('', () => resolve()));
   await new Promise<void>((resolve) => void setImmediate(resolve));
 }
 
-/** A command that has said all it had to say keeps its exit code; one that was cut short has not failed. */
+/** A command that has printed its whole answer keeps its exit code. A command that was cut short has not failed. */
 function isVerdict({ message }: Ending): boolean {
   return message === undefined;
 }
 
-/** The reader of our output may leave (`| head`): then there is nothing more to say. */
+/** A reader such as `| head` has closed the pipe, which is not an error. */
 function isBrokenPipe(error: unknown): boolean {
   return error instanceof Error && Reflect.get(error, 'code') === 'EPIPE';
 }
@@ -160,14 +160,17 @@ function printEnding(io: Io, ending: Ending, json: boolean): void {
     return;
   }
   const paint = makePaint(io.stderr, io.env);
-  const { heading, faults } = tidied(ending.message, ending);
+  const { heading, faults } = removeRepetition(ending.message, ending);
   io.stderr.write(`${paint('red', 'error:')} ${heading}\n`);
   for (const { path, message } of faults)
     io.stderr.write(`  ${oneLine(path === '' ? message : `${path}: ${message}`)}\n`);
 }
 
-/** Nothing twice: a detail that only strings the faults together gives way to them, one that says more stands for them. */
-function tidied(detail: string, { faults = [], problem }: Ending): { heading: string; faults: readonly Fault[] } {
+/** Avoids printing a fault twice: a detail that only joins the faults becomes the title, else faults in the detail are omitted. */
+function removeRepetition(
+  detail: string,
+  { faults = [], problem }: Ending,
+): { heading: string; faults: readonly Fault[] } {
   const rest = faults.reduce(
     (text, { path, message }) => text.replace(`${path}: ${message}`, '').replace(message, ''),
     detail,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Environment } from '../contract/wire.ts';
 import { faultOf, text } from './fields.ts';
 import { printableFault } from './name.ts';
-import { accepted, readEnvLine } from './values.ts';
+import { unwrapRead, readEnvLine } from './values.ts';
 
 function envNameFault(value: string): string | undefined {
   if (value === '') return 'must not be empty';
@@ -37,6 +37,6 @@ export const envSchema = z
 export function buildEnv(env: z.infer<typeof envSchema>): Environment {
   if (!env) return {};
   if (!Array.isArray(env)) return env;
-  const lines = env.map((line) => accepted(readEnvLine(line)));
+  const lines = env.map((line) => unwrapRead(readEnvLine(line)));
   return Object.fromEntries(lines.map(({ name, value }) => [name, value]));
 }

@@ -1,4 +1,4 @@
-/** Turns what zod says about a document into faults: a path, and a sentence that a person can act on. */
+/** Turns zod's issues about a document into faults: a path, and a sentence that a person can act on. */
 import type { z } from 'zod';
 import type { Fault } from '../errors.ts';
 import { formatPath, type PathPart, valueAt } from '../kernel/text/path.ts';
@@ -7,14 +7,14 @@ import { didYouMean } from '../kernel/text/suggest.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/** Faults of a document that are reported, and warnings of it. Nobody reads more, and each costs a search for what was meant. */
-export const mostFaults = 100;
+/** Maximum faults, and maximum warnings, that are reported for a document. Each may cost a search for a suggestion. */
+export const maxFaults = 100;
 
-/** What a kind of document calls its objects and fields. */
+/** The names of the objects and fields of a kind of document. */
 export interface Vocabulary {
   /** By path without indexes. */
   readonly objects: ReadonlyMap<string, { readonly label: string; readonly fields: readonly string[] }>;
-  /** Fields that people know from elsewhere, and where they are here. */
+  /** Fields of other schedulers, or at the wrong place → the field to use here. */
   readonly movedFields: ReadonlyMap<string, string>;
 }
 
@@ -24,17 +24,17 @@ export function faultsOf(
   vocabulary: Vocabulary,
   prefix: readonly PathPart[] = [],
 ): Fault[] {
-  // one more than is reported, so that the rest is mentioned
-  return issues.slice(0, mostFaults + 1).flatMap((issue, i) => {
+  // one more than is reported, so that the caller can say that there are more
+  return issues.slice(0, maxFaults + 1).flatMap((issue, i) => {
     const path = [...prefix, ...pathOf(issue)];
     if (issue.code === 'unrecognized_keys') {
-      return issue.keys.slice(0, mostFaults + 1).map((key) => unknownField(path, key, vocabulary));
+      return issue.keys.slice(0, maxFaults + 1).map((key) => unknownField(path, key, vocabulary));
     }
     const meant = issue.code === 'invalid_union' ? meantIssues(issue) : undefined;
     if (meant !== undefined) return faultsOf(document, meant, vocabulary, path);
     if (issue.code === 'invalid_key') return faultsOf(document, issue.issues, vocabulary, path);
     const value = valueAt(document, path);
-    const zone = path.at(-1) === 'timezone' && typeof value === 'string' && i < mostZoneHints ? zoneHint(value) : '';
+    const zone = path.at(-1) === 'timezone' && typeof value === 'string' && i < maxZoneHints ? zoneHint(value) : '';
     return [{ path: formatPath(path), message: `${issue.message}${zone}` }];
   });
 }
@@ -52,8 +52,8 @@ function movedHint(place: string | undefined): string {
   return place === undefined ? '' : `; did you mean ${place}?`;
 }
 
-/** A hint compares a name with some 400 zones. */
-const mostZoneHints = 20;
+/** Maximum hints about time zones for one document. Each hint compares a name with some 400 zones. */
+const maxZoneHints = 20;
 
 function zoneHint(value: string): string {
   return didYouMean(value, Intl.supportedValuesOf('timeZone'));

@@ -1,6 +1,5 @@
 /**
- * The kinds of field that documents are made of: texts that a reader must understand, each with what the JSON Schema says of
- * it.
+ * The kinds of field in documents: texts with a parser, each with its JSON Schema.
  */
 import { z } from 'zod';
 import { longestName, nameFault } from './name.ts';
@@ -8,7 +7,7 @@ import { type Read, readInstant, readSpan, type SpanLimits } from './values.ts';
 
 export const largestInteger = 2 ** 31 - 1;
 
-/** A text that some reader must understand. */
+/** A text that is valid if `fault` returns undefined. `meta` goes into the JSON Schema. */
 export function text(fault: (text: string) => string | undefined, meta: Record<string, unknown> = {}) {
   return z
     .string()
@@ -45,7 +44,7 @@ export function paramFault(value: string): string | undefined {
     : 'must be letters, digits, _ and -, beginning with a letter or _';
 }
 
-/** For the JSON Schema: exactly, or at most, one of these fields is there and not null. */
+/** For the JSON Schema: exactly one of these fields is present and not null, or at most one unless `required`. */
 export function choice(fields: Readonly<Record<string, string>>, required: boolean): Record<string, unknown> {
   const given = Object.entries(fields).map(([field, type]) => ({
     required: [field],

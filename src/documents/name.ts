@@ -1,24 +1,24 @@
 /**
- * What may be called what. The names of projects, jobs, triggers and tasks may hold any printable character but `/` and
+ * The rules for names. The names of projects, jobs, triggers and tasks may contain any printable character except `/` and
  * `@`, which delimit references.
  */
 
 export const longestName = 200;
 
 /**
- * Control characters, line and paragraph separators, lone surrogates, and invisible format characters, but for the
+ * Control characters, line and paragraph separators, lone surrogates, and invisible format characters, except the
  * joiners that scripts and emoji need.
  */
 const unprintable = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/u;
 
-/** What is wrong with a name, or nothing. */
+/** Returns what is wrong with a name, or undefined. */
 export function nameFault(text: string): string | undefined {
   if (text === '') return 'must not be empty';
   if (/[/@]/.test(text)) return 'must not contain / or @, which delimit references';
   return printableFault(text);
 }
 
-/** The rule for names that no reference holds (functions, stash entries): as `nameFault`, but with `/` and `@`. */
+/** The rule for names that do not appear in references (functions, stash entries): `/` and `@` are allowed. */
 export function printableFault(text: string): string | undefined {
   if (text === '') return 'must not be empty';
   if (text.trim() !== text) return 'must not begin or end with a space';

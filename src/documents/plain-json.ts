@@ -1,17 +1,16 @@
 /**
- * What any document must be before its fields are looked at: plain JSON of a bounded size, whose texts PostgreSQL can
- * store.
+ * Checks a document before its fields are read: it must be plain JSON of a bounded size, with texts that PostgreSQL can store.
  *
- * The walk keeps its own stack and visits what aliases share once for each place that shares it, so neither deep nesting
- * nor a bomb of aliases gets further than the limits below.
+ * The walk does not recurse, and visits a value once for each alias of it. So the limits below also stop deep nesting and
+ * alias bombs.
  */
 import type { Fault } from '../errors.ts';
 import { numberFault } from '../kernel/text/exact-number.ts';
-import { mostFaults } from './faults.ts';
+import { maxFaults } from './faults.ts';
 import { formatPath, type PathPart } from '../kernel/text/path.ts';
 
-const deepest = 64;
-const mostCharacters = 16_000_000;
+const maxDepth = 64;
+const maxCharacters = 16_000_000;
 
 interface Place {
   readonly value: unknown;
@@ -21,7 +20,7 @@ interface Place {
 }
 
 export interface PlainLimits {
-  /** Scalars, lists and mappings together. */
+  /** Maximum number of scalars, lists and mappings together. */
   readonly values: number;
   /** Whether numbers must be exact, and texts and sizes within their limits. */
   readonly strict: boolean;
@@ -29,7 +28,7 @@ export interface PlainLimits {
 
 export interface Plainness {
   readonly faults: readonly Fault[];
-  /** Whether the walk reached the end: if not, the document must not be looked at any further. */
+  /** Whether the walk reached the end. If not, the document must not be processed any further. */
   readonly bounded: boolean;
 }
 
@@ -39,12 +38,12 @@ export function checkPlain(document: unknown, { values: mostValues, strict }: Pl
   let [values, characters] = [0, 0];
   for (let place = stack.pop(); place !== undefined; place = stack.pop()) {
     const { value } = place;
-    if (place.depth > deepest) return tooMuch(faults, place, `is nested deeper than ${deepest} levels`);
+    if (place.depth > maxDepth) return tooMuch(faults, place, `is nested deeper than ${maxDepth} levels`);
     characters +=
       (typeof value === 'string' ? value.length : 0) + (typeof place.key === 'string' ? place.key.length : 0);
-    if (faults.length > mostFaults) return { faults, bounded: false };
-    if (++values > mostValues || characters > mostCharacters) {
-      return tooMuch(faults, undefined, `is too large: more than ${mostValues} values or ${mostCharacters} characters`);
+    if (faults.length > maxFaults) return { faults, bounded: false };
+    if (++values > mostValues || characters > maxCharacters) {
+      return tooMuch(faults, undefined, `is too large: more than ${mostValues} values or ${maxCharacters} characters`);
     }
     const message = keyFault(place.key) ?? valueFault(value, strict);
     if (message !== undefined) faults.push({ path: pathOf(place), message });
@@ -53,7 +52,7 @@ export function checkPlain(document: unknown, { values: mostValues, strict }: Pl
   return { faults, bounded: true };
 }
 
-/** Backwards, so that the first is popped first and faults come in the order of the document. */
+/** Pushes children in reverse, so that they are popped, and faults listed, in document order. */
 function pushChildren(stack: Place[], parent: Place): void {
   const { value } = parent;
   const depth = parent.depth + 1;
@@ -67,16 +66,19 @@ function pushChildren(stack: Place[], parent: Place): void {
 
 function keyFault(key: PathPart | undefined): string | undefined {
   if (key === '__proto__') return 'is not a name that may be used';
-  return typeof key === 'string' && !isStorable(key) ? 'has a name with a NUL or half a character in it' : undefined;
+  return typeof key === 'string' && !isStorable(key)
+    ? 'has a name with NUL or half of a surrogate pair in it'
+    : undefined;
 }
 
 function valueFault(value: unknown, strict: boolean): string | undefined {
-  if (typeof value === 'string') return isStorable(value) ? undefined : 'must not contain NUL or half a character';
+  if (typeof value === 'string')
+    return isStorable(value) ? undefined : 'must not contain NUL or half of a surrogate pair';
   if (typeof value === 'number') return strict || !Number.isFinite(value) ? numberFault(value) : undefined;
   if (value === null || value === undefined || typeof value === 'boolean') return undefined;
   if (Array.isArray(value)) return undefined;
   const prototype: unknown = typeof value === 'object' ? Object.getPrototypeOf(value) : undefined;
-  return prototype === Object.prototype || prototype === null ? undefined : 'is not something that JSON can say';
+  return prototype === Object.prototype || prototype === null ? undefined : 'is not a JSON value';
 }
 
 /** NUL and lone surrogates cannot be stored as text. */

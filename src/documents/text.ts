@@ -1,14 +1,16 @@
 /**
- * Document text to plain values: JSON, and YAML 1.2 with the core schema (so `on:` is a key and a timestamp is text).
+ * Parses the text of a document: JSON, and YAML 1.2 with the core schema (so `on:` is a key and a timestamp is text).
  *
- * YAML is tokenized only after its punctuation was counted, for tokens take time and memory: 999,000 quotes took seconds
- * and 700 MB. It is composed only after a look at its tokens. The composer works by recursion, and a few thousand open brackets end
- * the whole process, past any catch (V8: "RegExpCompiler Allocation failed"); its check for duplicate keys takes time in
- * the square of their number, and so does resolving aliases. So nesting and aliases are limited, and keys compared here.
+ * The YAML library is not safe for hostile text, so the text is checked before each step:
+ *
+ * 1. Punctuation is counted before the text is tokenized. Tokens take time and memory: 999,000 quotes took seconds and 700 MB.
+ * 2. Nesting and aliases are limited before the tokens are composed. The composer is recursive: a few thousand open brackets
+ *    end the whole process, past any catch (V8: "RegExpCompiler Allocation failed"). Resolving aliases takes quadratic time.
+ * 3. Duplicate keys are found here, because the composer's own check takes quadratic time.
  */
 import { Composer, CST, type Document, isMap, isScalar, isSeq, Lexer, LineCounter, Parser } from 'yaml';
 import type { Fault } from '../errors.ts';
-import { mostFaults } from './faults.ts';
+import { maxFaults } from './faults.ts';
 
 export type DocumentFormat = 'json' | 'yaml';
 
@@ -18,7 +20,7 @@ export type ReadDocument =
 
 interface PlacedDocument {
   readonly value: unknown;
-  /** Where in the text it begins, counted from 1. */
+  /** The line on which the document begins, counted from 1. */
   readonly line: number;
 }
 
@@ -26,17 +28,17 @@ export type ReadDocuments =
   | { readonly ok: true; readonly documents: readonly PlacedDocument[] }
   | { readonly ok: false; readonly faults: readonly Fault[] };
 
-const longestYaml = 1_000_000;
-/** Characters that may begin a token: an ordinary document has one or two per value. */
-const mostMarks = 100_000;
-const deepest = 100;
-const mostAliases = 1_000;
-/** Documents of one text, empty ones included. */
+const maxYamlChars = 1_000_000;
+/** Characters that may begin a token. An ordinary document has one or two per value. */
+const maxMarks = 100_000;
+const maxDepth = 100;
+const maxAliases = 1_000;
+/** Documents in one text, including empty ones. */
 const maxDocuments = 1_000;
-const tooDeep = `nested deeper than ${deepest} levels`;
+const tooDeep = `nested deeper than ${maxDepth} levels`;
 const tooManyDocuments = `more than ${maxDocuments} documents`;
 
-/** A text that holds exactly one document. */
+/** Reads a text that holds exactly one document. */
 export function readDocument(text: string, format: DocumentFormat): ReadDocument {
   if (format === 'json') return readJson(text);
   const read = readDocuments(text);
@@ -47,15 +49,15 @@ export function readDocument(text: string, format: DocumentFormat): ReadDocument
   return { ok: true, value: first.value };
 }
 
-/** All documents of a YAML text, as a file with `---` lines has them. Empty ones are passed over. JSON is YAML too. */
+/** Reads all documents of a YAML text, which `---` lines separate. Skips empty documents. JSON is also YAML. */
 export function readDocuments(text: string): ReadDocuments {
-  if (text.length > longestYaml) return reject(`more than ${longestYaml} characters of YAML; send it as JSON`);
+  if (text.length > maxYamlChars) return reject(`more than ${maxYamlChars} characters of YAML; send it as JSON`);
   if (hasTooManyMarks(text))
-    return reject(`more than ${mostMarks} lines and punctuation marks of YAML; send it as JSON`);
+    return reject(`more than ${maxMarks} lines and punctuation marks of YAML; send it as JSON`);
   return withoutStacks(() => composeDocuments(text));
 }
 
-/** A text may hold thousands of faults, and recording where each error was made takes most of the time. */
+/** Turns stack traces off. A text may have thousands of faults, and capturing a stack for each takes most of the time. */
 function withoutStacks<T>(work: () => T): T {
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
@@ -74,12 +76,12 @@ function composeDocuments(text: string): ReadDocuments {
   if (excess !== undefined) return reject(excess);
   const composer = new Composer({ version: '1.2', schema: 'core', uniqueKeys: false, prettyErrors: false });
   const composed = [...composer.compose(tokens)];
-  const faults = composed.flatMap((document) => documentFaults(document, lines)).slice(0, mostFaults);
+  const faults = composed.flatMap((document) => documentFaults(document, lines)).slice(0, maxFaults);
   if (faults.length > 0) return { ok: false, faults };
   return placedDocuments(composed.filter(isFilled), lines);
 }
 
-/** The tokens, or what is too much of them. Stops at the first that is nested too deep: each level costs more than the last. */
+/** Returns the tokens, or the limit that they exceed. Stops at the first token that is nested too deep: each level costs more. */
 function tokensOf(text: string, lines: LineCounter): CST.Token[] | string {
   const parser = new Parser(lines.addNewLine);
   const tokens: CST.Token[] = [];
@@ -93,8 +95,8 @@ function tokensOf(text: string, lines: LineCounter): CST.Token[] | string {
   };
   for (const lexeme of new Lexer().lex(text)) {
     add(parser.next(lexeme));
-    // the stack also holds the document, and the scalar that is being read
-    if (parser.stack.length > deepest + 2) return tooDeep;
+    // the stack also holds the document and the current scalar
+    if (parser.stack.length > maxDepth + 2) return tooDeep;
     if (documents > maxDocuments) return tooManyDocuments;
   }
   add(parser.end());
@@ -106,8 +108,8 @@ for (const mark of '\n\r"\'[]{},:-?&*!|>%#@`') marks[mark.charCodeAt(0)] = 1;
 
 function hasTooManyMarks(text: string): boolean {
   let count = 0;
-  for (let i = 0; i < text.length && count <= mostMarks; i++) count += marks[text.charCodeAt(i)] ?? 0;
-  return count > mostMarks;
+  for (let i = 0; i < text.length && count <= maxMarks; i++) count += marks[text.charCodeAt(i)] ?? 0;
+  return count > maxMarks;
 }
 
 function isFilled({ contents }: Document.Parsed): boolean {
@@ -116,7 +118,7 @@ function isFilled({ contents }: Document.Parsed): boolean {
 
 function placedDocuments(composed: readonly Document.Parsed[], lines: LineCounter): ReadDocuments {
   try {
-    // aliases were counted in excessOf; what they blow up to is bounded by plain-json.ts
+    // excessOf has limited the number of aliases, and plain-json.ts limits the size that they expand to
     const documents = composed.map((document): PlacedDocument => {
       const { line } = lines.linePos(document.contents?.range[0] ?? 0);
       return { value: document.toJS({ maxAliasCount: -1 }) as unknown, line };
@@ -142,14 +144,14 @@ function lineAndColumn(text: string, position: number): string {
   return `line ${before.length}, column ${(before.at(-1) ?? '').length + 1}`;
 }
 
-/** What in the tokens would cost the composer too much. Walks with a stack of its own. */
+/** Returns the limit of the composer that the tokens exceed. Does not recurse. */
 function excessOf(tokens: readonly CST.Token[]): string | undefined {
   const stack: { readonly token: CST.Token; readonly depth: number }[] = tokens.map((token) => ({ token, depth: 0 }));
   let aliases = 0;
   for (let top = stack.pop(); top !== undefined; top = stack.pop()) {
     const { token, depth } = top;
-    if (depth > deepest) return tooDeep;
-    if (token.type === 'alias' && ++aliases > mostAliases) return `more than ${mostAliases} aliases`;
+    if (depth > maxDepth) return tooDeep;
+    if (token.type === 'alias' && ++aliases > maxAliases) return `more than ${maxAliases} aliases`;
     for (const child of childrenOf(token)) stack.push({ token: child, depth: depth + 1 });
   }
   return undefined;
@@ -166,12 +168,12 @@ function documentFaults(document: Document.Parsed, lines: LineCounter): Fault[] 
     const { line, col } = lines.linePos(offset);
     return { path: '', message: `line ${line}, column ${col}: ${message}` };
   };
-  // a warning is an unknown tag or directive: something that would silently mean something else
-  const said = [...document.errors, ...document.warnings].map(({ pos, message }) => at(pos[0], message));
-  return [...said, ...repeatedKeys(document.contents).map(([offset, key]) => at(offset, `${key} is given twice`))];
+  // a warning is an unknown tag or directive, which would silently change the meaning
+  const reported = [...document.errors, ...document.warnings].map(({ pos, message }) => at(pos[0], message));
+  return [...reported, ...repeatedKeys(document.contents).map(([offset, key]) => at(offset, `${key} is given twice`))];
 }
 
-/** The keys that a mapping has already, with their places. Depth was limited before, but the stack is as short. */
+/** Finds keys that a mapping gives twice, with their offsets. Does not recurse. */
 function repeatedKeys(root: unknown): [number, string][] {
   const repeated: [number, string][] = [];
   const stack: unknown[] = [root];

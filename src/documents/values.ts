@@ -1,13 +1,13 @@
 /**
- * The small texts inside a job document: spans of time within the document's limits, instants, `KEY=VALUE`.
+ * Parses the short texts inside a document: spans of time, instants, `KEY=VALUE`.
  *
- * Each reader returns the value, or a sentence that follows "field …": "must not be negative".
+ * Each reader returns the value, or a message to be appended to the name of the field: "must not be negative".
  */
 import { parseDuration } from '../kernel/text/duration.ts';
 
 export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly message: string };
 
-/** A thousand years: with instants up to the year 9999, sums stay inside a JavaScript Date and a timestamptz. */
+/** A thousand years. Added to an instant up to the year 9999, it stays within a JavaScript Date and a timestamptz. */
 export const longestSpanMs = 31_557_600_000_000;
 
 export interface SpanLimits {
@@ -20,7 +20,7 @@ export function readSpan(text: string, limits: SpanLimits = {}): Read<number> {
   const signed = limits.signed === true;
   const parsed = parseDuration(text, { signed });
   if (!parsed.ok) return parsed;
-  if (!signed && parsed.ms === 0) return reject('must be longer than nothing');
+  if (!signed && parsed.ms === 0) return reject('must be longer than zero');
   if (!signed && parsed.ms < (limits.leastMs ?? 1)) return reject(`must be at least ${(limits.leastMs ?? 1) / 1000}s`);
   if (Math.abs(parsed.ms) > longestSpanMs) return reject('must not be longer than 1000 years');
   return { ok: true, value: parsed.ms };
@@ -31,7 +31,7 @@ const hint = 'write it like 2030-01-31T12:00:00Z or 2030-01-31T12:00:00+02:00';
 const earliestMs = 0;
 const latestMs = Date.UTC(10_000, 0, 1) - 1;
 
-/** An RFC 3339 timestamp, the offset included, to milliseconds since the epoch. Years 1970 to 9999. */
+/** Parses an RFC 3339 timestamp with an offset to milliseconds since the epoch. Years 1970 to 9999. */
 export function readInstant(text: string): Read<number> {
   const match = rfc3339.exec(text);
   if (match === null) return reject(`is not an RFC 3339 timestamp with an offset; ${hint}`);
@@ -50,7 +50,7 @@ export function readInstant(text: string): Read<number> {
   return { ok: true, value };
 }
 
-/** The `KEY=VALUE` of an environment list. The value may be empty and may hold further `=`. */
+/** Parses the `KEY=VALUE` of an environment list. The value may be empty, and may contain further `=`. */
 export function readEnvLine(text: string): Read<{ readonly name: string; readonly value: string }> {
   const at = text.indexOf('=');
   if (at < 0) return reject('must be KEY=VALUE');
@@ -58,8 +58,8 @@ export function readEnvLine(text: string): Read<{ readonly name: string; readonl
   return { ok: true, value: { name: text.slice(0, at), value: text.slice(at + 1) } };
 }
 
-/** For values that the validator has accepted already. */
-export function accepted<T>(read: Read<T>): T {
+/** Returns a value that the validator has already accepted. */
+export function unwrapRead<T>(read: Read<T>): T {
   if (read.ok) return read.value;
   throw new Error(`a checked document holds a value that ${read.message}`);
 }

@@ -17,7 +17,7 @@ const draft = (type: string) => ({ type, subject: null, body: { type } });
 const typesAfter = async (after: number): Promise<string[]> =>
   (await readEvents(db, { after, limit: 10_000 })).map((event) => event.type);
 
-/** Writers that append at once and now and then roll back, while a reader follows by position; what it never saw. */
+/** Runs concurrent writers, some of which roll back, and a reader that follows by position. Returns how many events it missed. */
 async function skippedBy(
   write: (tx: Db, type: string) => Promise<unknown>,
   read: (after: number) => Promise<[number, string][]>,
@@ -33,7 +33,7 @@ async function skippedBy(
       await db
         .transaction(async (tx) => {
           await write(tx, type);
-          // the commit's own work, during which others may take numbers and commit before
+          // gives other transactions time to take numbers and to commit first
           await tx.exec(sql`select pg_sleep(${(name % 3) / 1_000})`);
           if (rolledBack) throw new Error('rolled back');
           written.add(type);
@@ -59,7 +59,7 @@ async function skippedBy(
 }
 
 describe('the event log', () => {
-  it('never lets a reader skip: number order is visible order, with many writers and rollbacks', async () => {
+  it('events become visible in the order of their numbers, with many writers and rollbacks', async () => {
     const from = await newestPosition(db);
     const result = await skippedBy(
       (tx, type) => append(tx, topics.millrace_jobs, [draft(type)], who),
@@ -69,7 +69,7 @@ describe('the event log', () => {
     expect(result).toEqual({ written: 4 * 51, missed: 0, extra: 0 });
   });
 
-  it('would let a reader skip if it used a bare sequence, which shows that the test above can fail', async () => {
+  it('a reader of a bare sequence misses rows, which shows that the test above can fail', async () => {
     await db.exec(sql`create table bare (seq bigserial primary key, type text not null)`);
     const result = await skippedBy(
       (tx, type) => tx.exec(sql`insert into bare (type) values (${type})`),
@@ -82,7 +82,7 @@ describe('the event log', () => {
     expect(result.missed).toBeGreaterThan(0);
   });
 
-  it('goes on in a new partition at the millionth number, in the middle of a batch, too', async () => {
+  it('a batch of events may continue in the next partition', async () => {
     await db.exec(sql`select setval('event_seq', 999990)`);
     await db.transaction((tx) =>
       append(
@@ -98,7 +98,7 @@ describe('the event log', () => {
     expect(await db.rows(sql`select count(*) as n from event_1`)).toEqual([{ n: 11 }]);
   });
 
-  it('goes on when the transaction that crossed into a new partition was rolled back', async () => {
+  it('events can be appended after a transaction that created a partition was rolled back', async () => {
     await db.exec(sql`select setval('event_seq', 1999995)`);
     const failing = db.transaction(async (tx) => {
       await append(
@@ -116,7 +116,7 @@ describe('the event log', () => {
     expect((await typesAfter(1_999_995)).toSorted()).toEqual(['a', 'b', 'c']);
   });
 
-  it('is the same for connections that were open before the new partition came', async () => {
+  it('a connection that was open before a partition was created can append to it', async () => {
     const appendOne = (tx: Db, type: string) => append(tx, topics.millrace_jobs, [draft(type)], who);
     await db.transaction(async (old) => {
       await old.exec(sql`select count(*) from event`);
@@ -128,8 +128,8 @@ describe('the event log', () => {
   });
 });
 
-describe('recording', () => {
-  it('appends events with the change, in one commit, after all its work', async () => {
+describe('transactions with events', () => {
+  it('events are appended in the commit of the change, after all its work', async () => {
     const after = await newestPosition(db);
     await db.exec(sql`create table change (id integer)`);
     await recording(db, who, async (tx) => {
@@ -153,7 +153,7 @@ describe('recording', () => {
     expect(events[2]).toMatchObject({ cause: '00000000-0000-7000-8000-000000000001', at: who.at });
   });
 
-  it('leaves neither change nor event when the work fails', async () => {
+  it('a failed transaction leaves neither change nor event', async () => {
     const after = await newestPosition(db);
     const failing = recording(db, who, async (tx) => {
       tx.record('millrace_jobs', draft('never'));
@@ -165,7 +165,7 @@ describe('recording', () => {
     expect(await db.rows(sql`select id from change where id = 2`)).toEqual([]);
   });
 
-  it('without any event takes no number and no lock', async () => {
+  it('a transaction without events takes no number and no lock', async () => {
     const { n } = await db.one<{ n: number }>(sql`select last_value as n from event_seq`);
     await db.transaction(async (tx) => {
       await append(tx, topics.millrace_jobs, [draft('holding the log')], who);

@@ -1,6 +1,6 @@
 /**
- * Writing to the event log: a change and its events are one commit. Events are buffered while the transaction works and
- * appended once, last, because the append holds the log's lock until the commit (design §4).
+ * Writes to the event log. A change and its events are one commit. Events are buffered during the transaction and appended
+ * as its last step, because the append holds the lock of the log until the commit (design §4).
  */
 import { type Db, sql } from '../kernel/sql.ts';
 
@@ -21,7 +21,7 @@ export interface EventDraft {
 }
 
 export interface Recording extends Db {
-  /** Notes an event that is to be appended when the work is done. */
+  /** Buffers an event, to be appended when the work is done. */
   record(topic: Topic, event: EventDraft): void;
 }
 
@@ -30,7 +30,7 @@ interface Author {
   readonly at: Date;
 }
 
-/** A transaction whose events are appended with it: all or nothing. */
+/** Runs a transaction and appends its events in the same commit. */
 export function recording<T>(db: Db, author: Author, work: (tx: Recording) => Promise<T>): Promise<T> {
   return db.transaction(async (tx) => {
     const drafts = new Map<Topic, EventDraft[]>();
@@ -47,7 +47,7 @@ export function recording<T>(db: Db, author: Author, work: (tx: Recording) => Pr
 export const tenantTopic = 1;
 export const keyTopic = 2;
 
-/** For the control database, whose topics have ids of their own. */
+/** Appends events in a transaction of the caller. Also used for the control database, whose topics have other ids. */
 export async function append(tx: Db, topicId: number, events: readonly EventDraft[], author: Author): Promise<void> {
   await tx.exec(sql`
     select append_events(

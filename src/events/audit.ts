@@ -1,7 +1,8 @@
 /**
- * The event log as an audit: who did what, newest first. What people did is few among what schedulers and workers did, and
- * has an index of its own (event_people). A page that is asked for one actor or topic looks through a bounded stretch;
- * where it comes out short, it still names where to go on.
+ * The event log as an audit: who did what, newest first.
+ *
+ * Events of people are rare among those of schedulers and workers, so they have their own index (event_people). A page for
+ * one actor or topic scans a bounded number of events. It may therefore be short or empty, and still have a `next`.
  */
 import { allOf, type Db, type Sql, sql } from '../kernel/sql.ts';
 import { topics } from './append.ts';
@@ -12,7 +13,7 @@ export interface AuditFilter {
   readonly before: number | undefined;
   readonly actor: string | undefined;
   readonly topicId: number | undefined;
-  /** Also what schedulers, workers and tasks did; where one actor is asked for, it depends on which. */
+  /** Whether to include events of schedulers, workers and tasks. Ignored if `actor` is given. */
   readonly machines: boolean;
   readonly limit: number;
 }
@@ -23,10 +24,10 @@ export interface AuditPage {
   readonly next: number | null;
 }
 
-/** How many events a page looks through for those of an actor or topic. */
-const stretch = 10_000;
+/** Maximum events that one page scans for an actor or topic. */
+const maxScannedEvents = 10_000;
 
-/** As the index event_people has it, word for word. */
+/** Must equal the predicate of the index event_people. */
 const byPeople = sql`
              event.actor not in ('scheduler', 'worker', 'installation') and event.actor not like 'run:%'`;
 
@@ -34,8 +35,8 @@ const machineNames = new Set(['scheduler', 'worker', 'installation']);
 /** Schedulers, workers, the installation itself, and tasks that call the API. */
 export const isMachine = (actor: string): boolean => machineNames.has(actor) || actor.startsWith('run:');
 
-/** What an index can find by itself; runs are nearly all that is in the log, so that their topic has none. */
-function walkable({ before, actor, topicId, ...filter }: AuditFilter): Sql {
+/** The conditions that an index serves. Nearly all events concern runs, so the index of topics leaves out that topic. */
+function indexedConditions({ before, actor, topicId, ...filter }: AuditFilter): Sql {
   const machines = actor === undefined ? filter.machines : isMachine(actor);
   const hasIndex = machines && topicId !== undefined && topicId !== topics.millrace_runs;
   return allOf([
@@ -49,7 +50,7 @@ type Row = { walked: number; floor: number | null } & { [K in keyof LoggedEvent]
 
 export async function readAudit(db: Db, filter: AuditFilter): Promise<AuditPage> {
   const { actor, topicId, limit } = filter;
-  const most = actor === undefined && topicId === undefined ? limit + 1 : stretch;
+  const most = actor === undefined && topicId === undefined ? limit + 1 : maxScannedEvents;
   const wanted = allOf([
     actor === undefined ? sql`true` : sql`w.actor = ${actor}`,
     topicId === undefined ? sql`true` : sql`w.topic_id = ${topicId}`,
@@ -58,7 +59,7 @@ export async function readAudit(db: Db, filter: AuditFilter): Promise<AuditPage>
     with walked as materialized (
       select event.seq, event.topic_id, event.type, event.subject, event.actor, event.cause, event.at, event.body
         from event
-       where ${walkable(filter)}
+       where ${indexedConditions(filter)}
        order by event.seq desc
        limit ${most}
     )
@@ -80,7 +81,7 @@ export async function readAudit(db: Db, filter: AuditFilter): Promise<AuditPage>
   return { events, next: isCut ? extent.floor : null };
 }
 
-/** What an event says, as data; text that is no JSON stays text. */
+/** Parses the body of an event. A body that is not JSON stays text. */
 export function bodyOf({ body }: Pick<LoggedEvent, 'body'>): unknown {
   try {
     return JSON.parse(body) as unknown;
@@ -89,7 +90,7 @@ export function bodyOf({ body }: Pick<LoggedEvent, 'body'>): unknown {
   }
 }
 
-/** What an event itself calls its subject, or what of it was changed. */
+/** The name of the subject, or the key that was changed, according to the body of an event. */
 export function nameIn(body: unknown, field: 'name' | 'key' = 'name'): string | null {
   const name: unknown = typeof body === 'object' && body !== null ? Reflect.get(body, field) : undefined;
   return typeof name === 'string' ? name : null;

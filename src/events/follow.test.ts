@@ -34,7 +34,7 @@ async function read(
 }
 
 describe('following the log', () => {
-  it('reads pages by position, then what comes later, without any wake-up', async () => {
+  it('follow reads pages by position, and later events without any wake-up', async () => {
     const after = await newestPosition(database.db);
     await write(2, 'a', 'b', 'c');
     const reading = read({ after, pageSize: 2, sweepMs: 20 }, 4);
@@ -42,7 +42,7 @@ describe('following the log', () => {
     expect((await reading).flat()).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('reads one topic', async () => {
+  it('follow can be limited to one topic', async () => {
     const after = await newestPosition(database.db);
     await write(2, 'job');
     await write(3, 'run');
@@ -51,7 +51,7 @@ describe('following the log', () => {
     expect(await findTopic(database.db, 'nonsense')).toBeUndefined();
   });
 
-  it('is woken long before its sweep', async () => {
+  it('a wake-up makes follow read before its next sweep', async () => {
     let ring = (): void => {};
     const listening = new Promise<void>((resolve) => {
       ring = resolve;
@@ -73,7 +73,7 @@ describe('following the log', () => {
     expect(await reading).toEqual([['woken']]);
   });
 
-  it('gives an empty page when a sweep brings nothing, and ends with its signal', async () => {
+  it('follow yields an empty page after a sweep without events, and ends when its signal aborts', async () => {
     const stop = new AbortController();
     const after = await newestPosition(database.db);
     const pages = follow({ db: database.db, hints: asleep }, { after, sweepMs: 1, signal: stop.signal });
@@ -82,7 +82,7 @@ describe('following the log', () => {
     expect(await pages.next()).toEqual({ done: true, value: undefined });
   });
 
-  it('never skips while many write at once', async () => {
+  it('follow misses no event of concurrent writers', async () => {
     const after = await newestPosition(database.db);
     const reading = read({ after, pageSize: 7, sweepMs: 1 }, 200);
     await Promise.all(

@@ -1,10 +1,10 @@
 /**
- * Following the event log: reads page after page by position, then waits for a wake-up; a slow sweep finds what a lost
- * wake-up missed. Nothing is read ahead of its consumer, so a slow one slows only itself.
+ * Follows the event log: reads page after page by position, then waits for a wake-up. A slow sweep finds events whose wake-up
+ * was lost. Nothing is read ahead of the consumer, so a slow consumer delays only itself.
  */
 import type { Hints } from '../contract/channels.ts';
 import type { Db } from '../kernel/sql.ts';
-import { hangBell } from './bell.ts';
+import { makeHintBell } from './bell.ts';
 import { type LoggedEvent, readEvents } from './queries.ts';
 
 export interface FollowedLog {
@@ -13,7 +13,7 @@ export interface FollowedLog {
 }
 
 export interface FollowOptions {
-  /** The position to go on from, exclusive. */
+  /** The position to continue from, exclusive. */
   readonly after: number;
   /** Only events of this topic. */
   readonly topicId?: number | undefined;
@@ -23,16 +23,15 @@ export interface FollowOptions {
 }
 
 /**
- * Pages of events in order, until the signal aborts. An empty page says that a whole sweep brought nothing: a moment for
- * heartbeats, or for recording one's position. A failed read is thrown to the consumer, which may follow anew from the
- * last event it has seen.
+ * Yields pages of events in order, until the signal aborts. An empty page means that a whole sweep found nothing: the consumer
+ * can send a heartbeat or record its position. A failed read throws; the consumer may follow again from its last event.
  */
 export async function* follow(
   log: FollowedLog,
   options: FollowOptions,
 ): AsyncGenerator<readonly LoggedEvent[], void, undefined> {
   const { topicId, signal, pageSize = 500, sweepMs = 1_000 } = options;
-  const bell = hangBell(log.hints, ['events']);
+  const bell = makeHintBell(log.hints, ['events']);
   let after = options.after;
   let quiet = false;
   try {

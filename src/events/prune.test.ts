@@ -16,7 +16,7 @@ afterEach(() => database.close());
 
 const hour = (n: number): Date => new Date(Date.UTC(2026, 0, 1, n));
 
-/** An event at a time, with the number given. */
+/** Appends an event with this number and time. */
 async function write(seq: number, at: Date): Promise<void> {
   await db.exec(sql`select setval('event_seq', ${seq}, false)`);
   await db.transaction((tx) => append(tx, 2, [{ type: `${seq}`, subject: null, body: {} }], { actor: 'test', at }));
@@ -38,8 +38,8 @@ const keeping = (more: Partial<EventRetention>): EventRetention => ({
   ...more,
 });
 
-describe('events', () => {
-  it('that are old go partition by partition; never the newest one, however old', async () => {
+describe('retention of events', () => {
+  it('old events are dropped by partition, but the newest event is always kept', async () => {
     await write(1, hour(0));
     await write(1_000_000, hour(1));
     await write(2_000_000, hour(2));
@@ -54,7 +54,7 @@ describe('events', () => {
     expect(await numbers()).toEqual([2_000_001, 2_000_002]);
   });
 
-  it('that are old go one by one where a partition takes long to fill, and stay where it is soon dropped', async () => {
+  it('old events are deleted row by row only if their partition takes longer than a day to fill', async () => {
     await write(1, hour(0));
     await write(2, hour(1));
     await write(3, hour(30));
@@ -64,13 +64,13 @@ describe('events', () => {
     expect(await numbers()).toEqual([3]);
   });
 
-  it('go by number as well, a partition at a time', async () => {
+  it('surplus events are dropped by partition', async () => {
     for (const seq of [1, 1_000_000, 2_000_000, 3_000_000]) await write(seq, hour(0));
     await pruneEvents(db, keeping({ most: 2_000_000 }));
     expect(await partitions()).toEqual(['event_1', 'event_2', 'event_3']);
   });
 
-  it('that a reader has yet to read stay, and it is told who keeps them', async () => {
+  it('events that a reader has not read are kept, and the result names the reader', async () => {
     for (const seq of [1, 2, 1_000_000, 1_000_001, 2_000_000]) await write(seq, hour(0));
     const reader = (position: number) =>
       db.exec(sql`
@@ -81,20 +81,23 @@ describe('events', () => {
     expect(await pruneEvents(db, keeping({ before: hour(1), most: 1 }))).toMatchObject({ heldBy: 'slow' });
     expect(await numbers()).toEqual([1_000_000, 1_000_001, 2_000_000]);
     await reader(1_000_001);
-    // read to its end, but the partition's last number is still to come for all that is known
+    // the reader has read every event of the partition, but its position is still below the partition's last number
     expect(await pruneEvents(db, keeping({ before: hour(1) }))).toMatchObject({ heldBy: 'slow' });
     await reader(1_999_999);
     expect(await pruneEvents(db, keeping({ before: hour(1) }))).toMatchObject({ heldBy: undefined });
     expect(await numbers()).toEqual([2_000_000]);
   });
 
-  it('that someone reads at this moment are left for the next time, and nobody waits for long', async () => {
+  it('a partition that is being read is left for the next pass, without a long wait for its lock', async () => {
     for (const seq of [1, 1_000_000]) await write(seq, hour(0));
     await db.transaction(async (tx) => {
       await tx.rows(sql`select 1 from event`);
       expect(await pruneEvents(db, keeping({ before: hour(1) }))).toEqual({ events: 0, more: true, heldBy: undefined });
     });
-    await until('it is dropped', async () => !(await pruneEvents(db, keeping({ before: hour(1) }))).more || undefined);
+    await until(
+      'the partition is dropped',
+      async () => !(await pruneEvents(db, keeping({ before: hour(1) }))).more || undefined,
+    );
     expect(await partitions()).toEqual(['event_1']);
   });
 });

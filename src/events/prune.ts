@@ -1,39 +1,39 @@
 /**
- * Retention of an event log, a tenant's or the control database's: events that are too old or too many go. Never past
- * what the slowest reader that records its position has yet to read, and never the newest event, which says how far the
- * log has come.
+ * Retention of an event log (of a tenant or of the control database): deletes events that are too old or too many.
  *
- * Whole partitions are dropped. That needs a moment without readers and writers, and whoever comes meanwhile waits behind
- * it: so it gives up after a few milliseconds, and the next pass tries again. Where a partition takes longer than a day
- * to fill, what is old in it is deleted row by row.
+ * 1. Events that a reader with a recorded position has not read yet are kept. So is the newest event, because it holds the
+ *    current position of the log.
+ * 2. Whole partitions are dropped. That needs a moment without readers and writers, and new ones queue behind it. So it gives
+ *    up after 20 ms, and the next pass tries again.
+ * 3. If a partition takes longer than a day to fill, its old events are deleted row by row.
  */
 import { isLockTimeout } from '../errors.ts';
 import { dayMs } from '../kernel/text/duration.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 
 export interface EventRetention {
-  /** Older ones may go. */
+  /** Events older than this may be deleted; undefined: none by age. */
   readonly before: Date | undefined;
-  /** How many of the newest stay, however old. */
+  /** Maximum number of events; undefined: no limit. A partition is dropped only if all its events exceed the maximum. */
   readonly most: number | undefined;
   readonly now: Date;
 }
 
 export interface PrunedEvents {
-  /** Rows that were deleted, and as many as dropped partitions can have held. */
+  /** Deleted rows, plus the size of each dropped partition. */
   readonly events: number;
-  /** Something is left that may go. */
+  /** Whether a further pass would delete more. */
   readonly more: boolean;
-  /** The reader that keeps what would otherwise go. */
+  /** The reader whose position prevented a deletion. */
   readonly heldBy: string | undefined;
 }
 
 const partitionSize = 1_000_000;
-const batch = 2_000;
+const deleteBatchSize = 2_000;
 
 interface Extent {
   readonly newest: number;
-  /** The last that everybody has read. */
+  /** The last event that all readers have read. */
   readonly read: number;
   readonly slowest: string | undefined;
   /** Numbers of the partitions, oldest first. */
@@ -55,7 +55,7 @@ export async function pruneEvents(db: Db, retention: EventRetention): Promise<Pr
     events += partitionSize;
   }
   const deleted = await deleteOld(db, retention, Math.min(extent.read, extent.newest - 1));
-  return { events: events + deleted, more: deleted === batch, heldBy: undefined };
+  return { events: events + deleted, more: deleted === deleteBatchSize, heldBy: undefined };
 }
 
 async function readExtent(db: Db): Promise<Extent> {
@@ -85,7 +85,7 @@ async function lastEventAt(db: Db, partition: number): Promise<Date | undefined>
   return row?.at;
 }
 
-/** False where the moment did not come. */
+/** Returns false if the lock was not free within 20 ms. */
 async function dropPartition(db: Db, number: number): Promise<boolean> {
   try {
     await db.transaction(async (tx) => {
@@ -99,12 +99,12 @@ async function dropPartition(db: Db, number: number): Promise<boolean> {
   }
 }
 
-/** Numbers and times rise together, so the old ones are the first. */
+/** Deletes one batch. Numbers and times rise together, so the oldest events come first. */
 async function deleteOld(db: Db, { before, now }: EventRetention, upTo: number): Promise<number> {
   if (before === undefined) return 0;
   const oldest = await db.maybeOne<{ seq: number; at: Date }>(sql`select seq, at from event order by seq limit 1`);
   if (oldest === undefined || oldest.at >= before || oldest.seq > upTo) return 0;
-  // it fills so fast that it is soon dropped whole
+  // a partition that fills within a day will soon be dropped as a whole
   const end = (Math.floor(oldest.seq / partitionSize) + 1) * partitionSize;
   const next = await db.maybeOne<{ at: Date }>(sql`select at from event where seq >= ${end} order by seq limit 1`);
   if ((next?.at ?? now).getTime() - oldest.at.getTime() < dayMs) return 0;
@@ -112,7 +112,7 @@ async function deleteOld(db: Db, { before, now }: EventRetention, upTo: number):
     delete from event
      where seq = any (array(
        select o.seq
-         from (select seq, at from event where seq <= ${upTo} order by seq limit ${batch}) as o
+         from (select seq, at from event where seq <= ${upTo} order by seq limit ${deleteBatchSize}) as o
         where o.at < ${before}))
        and seq >= ${oldest.seq} and seq < ${end}`);
 }

@@ -1,4 +1,4 @@
-/** Statements that read the event log. Number order is visible order, so "after n" never skips. */
+/** Statements that read the event log. Events become visible in number order, so a reader of "after n" misses none. */
 import { type Db, type Sql, sql } from '../kernel/sql.ts';
 import { topics } from './append.ts';
 
@@ -10,7 +10,7 @@ export type LoggedEvent = {
   readonly actor: string | null;
   readonly cause: string | null;
   readonly at: Date;
-  /** As it was written: JSON text, for lifecycle events. */
+  /** The text as it was written. JSON for lifecycle events. */
   readonly body: string;
 };
 
@@ -23,7 +23,7 @@ export interface ReadRange {
 
 /** One page by position. */
 export async function readEvents(db: Db, range: ReadRange): Promise<LoggedEvent[]> {
-  const ofTopic = range.topicId === undefined ? sql`true` : isOf(range.topicId);
+  const ofTopic = range.topicId === undefined ? sql`true` : matchTopic(range.topicId);
   return db.rows<LoggedEvent>(sql`
     select event.seq, topic.name as topic, event.type, event.subject, event.actor, event.cause, event.at, event.body
       from event
@@ -33,14 +33,14 @@ export async function readEvents(db: Db, range: ReadRange): Promise<LoggedEvent[
      limit ${range.limit}`);
 }
 
-/** Runs (topic 3) are nearly all that is in the log; the other topics have an index. */
-function isOf(topicId: number): Sql {
+/** Nearly all events concern runs (topic 3). Only the other topics have an index. */
+function matchTopic(topicId: number): Sql {
   return topicId === topics.millrace_runs
     ? sql`event.topic_id = 3`
     : sql`event.topic_id = ${topicId} and event.topic_id <> 3`;
 }
 
-/** The newest event that can be seen; the sequence itself may be ahead of it by what is not committed yet. */
+/** The number of the newest visible event. The sequence may be ahead of it, by events that are not committed yet. */
 export async function newestPosition(db: Db): Promise<number> {
   const row = await db.one<{ seq: number }>(sql`select coalesce(max(seq), 0) as seq from event`);
   return row.seq;

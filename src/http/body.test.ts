@@ -29,7 +29,7 @@ async function readRejection(body: string | ReadableStream, rules: Rules): Promi
 
 const anything: Rules = { allow: ['operator'], body: z.unknown() };
 
-describe('the length of a body', () => {
+describe('length of a body', () => {
   it('a body may have 4 KiB if no key is needed, 64 KiB of JSON, or 4 MiB of bytes or a document', async () => {
     const cases: [Rules, number][] = [
       [{ allow: ['anyone'], body: z.unknown() }, 4 * 1024],
@@ -66,7 +66,7 @@ describe('the length of a body', () => {
   });
 });
 
-describe('a body of many or deep values', () => {
+describe('bodies with many or deeply nested values', () => {
   it('a body with too many or too deeply nested values is rejected before it is parsed', async () => {
     const rules = { ...anything, bodyBytes: heartbeatBytes };
     expect((await readRejection('['.repeat(3_000_000), rules)).message).toBe('body: nested more than 200 deep');

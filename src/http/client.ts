@@ -116,15 +116,15 @@ async function readAnswer(response: Response): Promise<unknown> {
   return response;
 }
 
-/** The most that a list answers at once. */
-const largestPage = 1_000;
+/** Maximum items that the server returns in one page of a list. */
+const maxPageItems = 1_000;
 
 export interface Page<T> {
   readonly items: readonly T[];
   readonly next: string | null;
 }
 
-/** Follows `next` until it is null. */
+/** Reads pages until `next` is null, or until it has `most` items. */
 export async function collectPages<T>(
   fetchPage: (cursor: string | undefined, limit: number) => Promise<Page<T>>,
   most: number = Number.POSITIVE_INFINITY,
@@ -132,20 +132,20 @@ export async function collectPages<T>(
   const all: T[] = [];
   let cursor: string | undefined;
   do {
-    const page = await fetchPage(cursor, Math.min(largestPage, most - all.length));
-    // no spread into push: a list may be longer than the arguments that a call can have
+    const page = await fetchPage(cursor, Math.min(maxPageItems, most - all.length));
+    // push(...items) would fail for a list with more items than a call may have arguments
     for (const item of page.items) all.push(item);
     cursor = page.next ?? undefined;
   } while (cursor !== undefined && all.length < most);
   return all.slice(0, most);
 }
 
-/** The page in an answer of a list that, for Waterwheel's callers, is a bare array as well. An older server knows no other. */
+/** Reads a response that is a page, or a bare array as Waterwheel's clients and older servers have it. */
 export function pageIn<T>(answer: readonly T[] | Page<T>): Page<T> {
   return 'items' in answer ? answer : { items: answer, next: null };
 }
 
-/** Waterwheel's lists are bare arrays, and some have pages: the name of the last item leads to the next one. */
+/** Makes a page of a bare array, for Waterwheel's paged lists: the name of the last item is the cursor of the next page. */
 export function pageAfterLast<T extends { name: string }>(items: readonly T[], limit: number): Page<T> {
   return { items, next: items.length < limit ? null : (items.at(-1)?.name ?? null) };
 }

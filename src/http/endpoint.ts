@@ -5,7 +5,10 @@
 import type { z } from 'zod';
 import type { Caller, Role } from '../contract/roles.ts';
 
-/** The allowed callers: roles of keys, `task` for a run's credential, `anyone` without a key. Root may do what any key may. */
+/**
+ * The allowed callers: roles of keys, `task` for a run's credential, `anyone` without a key. Root may call every endpoint
+ * that any key may call.
+ */
 export type Access = readonly (Role | 'task' | 'anyone')[];
 
 /** A body that is not JSON. `document`: JSON or YAML by content type, passed on as text. */
@@ -34,7 +37,7 @@ export type EndpointTable = Readonly<Record<EndpointKey, Endpoint>>;
 
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined;
 
-/** A document's text and the format its content type names. */
+/** The text of a document, and the format that its content type names. */
 export interface DocumentText {
   readonly text: string;
   readonly format: 'json' | 'yaml';
@@ -55,7 +58,7 @@ export interface Input<E extends Endpoint> {
   readonly body: BodyOf<E['body']>;
   readonly caller: Caller | undefined;
   readonly request: Request;
-  /** Aborts when the caller has gone. */
+  /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
@@ -66,7 +69,7 @@ export type Handler<E extends Endpoint, Context> = (
   context: Context,
 ) => Promise<AnswerOf<E['answer']> | Response>;
 
-/** A handler for every entry of a table: a missing one does not compile. */
+/** A handler for every entry of a table. A missing handler is a compile error. */
 export type Handlers<T extends EndpointTable, Context> = {
   readonly [K in keyof T & EndpointKey]: Handler<T[K], Context>;
 };

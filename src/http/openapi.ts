@@ -108,7 +108,7 @@ function responses(endpoint: Endpoint): Json {
     Number(status) < 300 ? { ...good, description } : makeProblemResponse(description),
   ]);
   const fallback = makeProblemResponse(
-    'an error: a problem with a code and a message, and for documents every fault with its path',
+    'An error, with a code and a message. For a document, all faults are listed with their paths.',
   );
   return { [endpoint.status ?? 200]: good, ...Object.fromEntries(others), default: fallback };
 }

@@ -6,22 +6,22 @@ const rows = ['a', 'b', 'c', 'd'];
 const cut = (from: readonly string[], limit: number, maxBytes?: number) =>
   cutPage(from, { limit, render: (row) => row.repeat(10), cursorOf: (row) => row, ...(maxBytes ? { maxBytes } : {}) });
 
-describe('a page', () => {
-  it('ends after as many items as were asked for, and says where it goes on', () => {
+describe('pages of a list', () => {
+  it('a page ends after the requested number of items, and gives the cursor of the next page', () => {
     expect(cut(rows, 2)).toEqual({ items: ['aaaaaaaaaa', 'bbbbbbbbbb'], next: 'b' });
     expect(cut(rows, 4)).toMatchObject({ next: null });
   });
 
-  it('ends before its items take more bytes than allowed', () => {
+  it('a page ends before its items exceed the byte limit', () => {
     expect(cut(rows, 4, 25)).toEqual({ items: ['aaaaaaaaaa', 'bbbbbbbbbb'], next: 'b' });
   });
 
-  it('has one item even where that is too large', () => {
+  it('a page has one item even if that item exceeds the byte limit', () => {
     expect(cut(rows, 4, 5)).toEqual({ items: ['aaaaaaaaaa'], next: 'a' });
     expect(cut(['d'], 4, 5)).toEqual({ items: ['dddddddddd'], next: null });
   });
 
-  it('is followed to the end of the list', async () => {
+  it('collectPages reads all pages of a list', async () => {
     const asked: (string | undefined)[] = [];
     const all = await collectPages(async (cursor, limit) => {
       asked.push(cursor);
@@ -31,7 +31,7 @@ describe('a page', () => {
     expect(asked).toEqual([undefined, 'b']);
   });
 
-  it('is the last one that is read when no more items are wanted', async () => {
+  it('collectPages stops when it has the requested number of items', async () => {
     const some = await collectPages(async (_, limit) => cut(rows, limit), 3);
     expect(some).toHaveLength(3);
   });

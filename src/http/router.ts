@@ -1,11 +1,11 @@
-/** Serves a table of endpoints: finds the entry, checks who calls, parses, calls the handler, turns errors into problems. */
+/** Serves a table of endpoints: finds the entry, authorizes the caller, parses, calls the handler, turns errors into problems. */
 import type { Caller } from '../contract/roles.ts';
 import { databaseTrouble, isStaleEngine, knownError, MillraceError } from '../errors.ts';
 import { parsePart, readBody } from './body.ts';
 import type { Access, Endpoint, EndpointKey, EndpointTable, Handler, Handlers } from './endpoint.ts';
 import { makeMatcher } from './matcher.ts';
 
-/** Answers a request, or `undefined` when no entry of the table has that path. `url`: the request's, if it is parsed already. */
+/** Answers a request. Returns `undefined` if no entry of the table has that path. `url`: the request's URL, if already parsed. */
 export type Router<Context> = (
   request: Request,
   context: Context,
@@ -17,7 +17,7 @@ export function makeRouter<T extends EndpointTable, Context>(
   table: T,
   handlers: Handlers<T, Context>,
   onFault: (error: unknown, where: { request: Request; ctx: Context }) => void,
-  /** Puts an error that says more in the place of one that says little. */
+  /** May replace an error by one that tells the caller more. */
   explain: (error: unknown, where: { ctx: Context; caller: Caller | undefined }) => unknown = (error) => error,
 ): Router<Context> {
   const match = makeMatcher(Object.keys(table) as EndpointKey[]);
@@ -83,12 +83,11 @@ function authorize(allow: Access, caller: Caller | undefined): void {
   );
 }
 
-/** Every error leaves as problem+json; what we did not foresee is reported and told without its insides. */
-/** What a caller is told of an error. `onFault` is called with one that nobody has foreseen. */
+/** Converts any error to the one that the caller receives. An unexpected error goes to `onFault`; the caller sees no details. */
 export function toKnownError(error: unknown, onFault: (error: unknown) => void): MillraceError {
   const foreseen = knownError(error) ?? staleError(error);
   const known = foreseen ?? translate(error);
-  // a MillraceError is foreseen: whoever threw it has said all there is to say
+  // a MillraceError was thrown on purpose and already says everything
   if (known.status >= 500 && foreseen === undefined) onFault(error);
   return known;
 }
@@ -110,5 +109,5 @@ function translate(error: unknown): MillraceError {
   const trouble = databaseTrouble(error);
   if (trouble !== undefined)
     return new MillraceError('database_unavailable', `${trouble}; try again later`, { cause: error });
-  return new MillraceError('internal', 'this is a fault of ours; the log has the details', { cause: error });
+  return new MillraceError('internal', 'internal error; the server log has the details', { cause: error });
 }

@@ -1,6 +1,6 @@
 /**
- * Applies a job document: one transaction replaces the job as the document says, or changes nothing (I11). Triggers and
- * tasks are identified by name, so their history and marks outlive an edit. Those that the document no longer names stop.
+ * Applies a job document: one transaction replaces the job, or changes nothing (I11). Triggers and tasks are identified by
+ * name, so their history and marks survive an edit. Triggers and tasks that the document no longer names are removed.
  *
  * A dry run does the same and rolls back, but leaves out the work on runs and tokens. An editor sends a dry run at every
  * pause in typing, so it must not make runs wait.
@@ -196,7 +196,7 @@ async function resolveForeignReferences(tx: Db, definition: JobDefinition): Prom
     wanted.map(({ reference }) => reference),
   );
   const faults = wanted.flatMap(({ path, reference: r }, i) =>
-    ids[i] ? [] : [{ path, message: `there is no ${r.kind} ${r.project}/${r.job}/${r.kind}/${r.name}` }],
+    ids[i] ? [] : [{ path, message: `${r.kind} not found: ${r.project}/${r.job}/${r.kind}/${r.name}` }],
   );
   if (faults.length > 0) {
     throw new MillraceError('bad_reference', faults.map((f) => `${f.path}: ${f.message}`).join('; '), { faults });

@@ -12,7 +12,7 @@ import { forever } from './definition.ts';
 import type { JobDocument, TaskDocument, TriggerDocument } from './document/document.ts';
 import { edgeFields, type Home, resolve } from './document/references.ts';
 import { parseReference } from './reference.ts';
-import { accepted, readInstant, readSpan } from '../documents/values.ts';
+import { unwrapRead, readInstant, readSpan } from '../documents/values.ts';
 import { defaultQueue } from '../contract/lane.ts';
 import { buildBlock } from '../runtimes/kinds.ts';
 
@@ -43,12 +43,12 @@ export function buildJob(checked: JobDocument, document: JsonObject): JobDefinit
 function buildTrigger(trigger: TriggerDocument): TriggerDefinition {
   return {
     name: trigger.name,
-    startMs: accepted(readInstant(trigger.start)),
-    endMs: ifGiven(trigger.end, (text) => accepted(readInstant(text))),
+    startMs: unwrapRead(readInstant(trigger.start)),
+    endMs: ifGiven(trigger.end, (text) => unwrapRead(readInstant(text))),
     periodMs: ifGiven(trigger.period, spanMs),
     cron: trigger.cron ?? null,
     timezone: trigger.timezone ?? null,
-    offsetMs: ifGiven(trigger.offset, (text) => accepted(readSpan(text, { signed: true }))) ?? 0,
+    offsetMs: ifGiven(trigger.offset, (text) => unwrapRead(readSpan(text, { signed: true }))) ?? 0,
     catchup: trigger.catchup ?? 'earliest',
     catchupWindowMs: ifGiven(trigger.catchup_window, spanMs),
   };
@@ -72,7 +72,7 @@ function buildTask(task: TaskDocument, home: Home): TaskDefinition {
 function buildEdges(task: TaskDocument, home: Home): EdgeDefinition[] {
   return edgeFields.flatMap(([field, kind]) =>
     (task[field] ?? []).map((text) => {
-      const reference = accepted(parseReference(text));
+      const reference = unwrapRead(parseReference(text));
       const parent = resolve(reference, home);
       return { kind: parent.kind === 'trigger' ? 'trigger' : kind, parent, offsetMs: reference.offsetMs };
     }),
@@ -102,7 +102,7 @@ function foreignReferences(document: JobDocument): JobDefinition['foreignReferen
   return (document.tasks ?? []).flatMap((task, i) =>
     edgeFields.flatMap(([field]) =>
       (task[field] ?? []).flatMap((text, j) => {
-        const reference = resolve(accepted(parseReference(text)), document);
+        const reference = resolve(unwrapRead(parseReference(text)), document);
         return reference.local ? [] : [{ path: `tasks[${i}].${field}[${j}]`, reference }];
       }),
     ),
@@ -114,5 +114,5 @@ function ifGiven<T>(text: string | null | undefined, read: (text: string) => T):
 }
 
 function spanMs(text: string): number {
-  return accepted(readSpan(text));
+  return unwrapRead(readSpan(text));
 }

@@ -37,7 +37,7 @@ export interface JobDefinition {
   readonly project: string;
   readonly name: string;
   readonly description: string;
-  /** null: the document does not say. Then a new job is not paused, and an existing one stays as it is. */
+  /** null: the document has no such field. Then a new job is not paused, and an existing one keeps its state. */
   readonly paused: boolean | null;
   /** Default values of `{{params.x}}`. A run may be given others. */
   readonly params: JsonObject;
@@ -47,7 +47,7 @@ export interface JobDefinition {
   readonly retention: RetentionDefinition;
   readonly triggers: readonly TriggerDefinition[];
   readonly tasks: readonly TaskDefinition[];
-  /** The references that leave this job, for the server to resolve; `path` says where in the document. */
+  /** References to other jobs, for the server to resolve. `path` is their place in the document. */
   readonly foreignReferences: readonly ForeignReference[];
   /** The document as it was given. */
   readonly document: JsonObject;
@@ -80,7 +80,7 @@ export interface TaskDefinition {
   readonly name: string;
   /** What to execute, as workers receive it. */
   readonly runtime: RuntimeBlock;
-  /** Which workers may take it: those that serve this queue (and the runtime). */
+  /** Only workers that serve this queue (and the runtime) may take the task. */
   readonly queue: string;
   /** In document order: `depends`, `depends_failure`, `depends_done`. */
   readonly edges: readonly EdgeDefinition[];

@@ -307,7 +307,7 @@ export interface Foreign {
   readonly name: string;
 }
 
-/** The ids of tasks and triggers of other jobs, in the given order; null where there is none. */
+/** The ids of tasks and triggers of other jobs, in the given order; null if there is none. */
 export async function resolveForeign(db: Db, wanted: readonly Foreign[]): Promise<(string | null)[]> {
   const rows = await db.rows<{ id: string | null }>(sql`
     select coalesce(task.id, trigger.id) as id

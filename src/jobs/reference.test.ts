@@ -34,7 +34,7 @@ describe('a reference', () => {
     ['task/a @1d', 'must not begin or end with a space'],
     ['task/a@1d@1d', 'more than one @'],
     ['task/a@', 'is empty'],
-    ['task/a@0s', 'must be longer than nothing'],
+    ['task/a@0s', 'must be longer than zero'],
     ['task/a@-1d', 'must not be negative'],
     ['task/a@soon', 'where a number is expected'],
     ['task/a@2000y', 'must not be longer than 1000 years'],

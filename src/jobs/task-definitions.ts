@@ -43,7 +43,7 @@ export async function readDefinitions(
   return (await readQueuedDefinitions(db, tenant, keys, cache)).map(({ definition }) => definition);
 }
 
-/** The same, with the queue of each task, which workers do not need. */
+/** Like `readDefinitions`, with the queue of each task. */
 export async function readQueuedDefinitions(
   db: Db,
   tenant: string,
@@ -95,7 +95,7 @@ interface Wanted {
   readonly cache: DocumentCache;
 }
 
-/** Documents read by one statement. Each may have 4 MB. */
+/** Maximum documents read by one statement. Each may have 4 MB. */
 const versionsPerRead = 8;
 
 /** Reads each document once, however many of its tasks are requested. */

@@ -10,19 +10,25 @@ const entry = z.object({
   topic: z.string(),
   type: z.string(),
   subject: z.string().nullable(),
-  /** What the subject is called, where it still has a name: `project/job`, `project/job/task`, `project/stash/key`. */
+  /** The name of the subject, if it is still known: `project/job`, `project/job/task`, `project/stash/key`. */
   name: z.string().nullable(),
-  /** The page of it, for who wants to look: a run, a job, a project; null where there is none. */
+  /** The page of the subject in the web interface; null if it has none. */
   page: z.object({ kind: z.enum(['run', 'job', 'project', 'backfill']), id: z.string() }).nullable(),
   body: z.unknown(),
 });
 
 export const auditQuery = z.object({
   limit: limit(50),
-  before: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).optional().describe('`next` of the page before'),
+  before: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(Number.MAX_SAFE_INTEGER)
+    .optional()
+    .describe('`next` of the previous page'),
   actor: z.string().max(200).optional(),
   topic: z.string().max(200).optional(),
-  machines: flag.describe('also what schedulers and workers did'),
+  machines: flag.describe('also include events of schedulers and workers'),
 });
 export const auditPage = z.object({ items: z.array(entry), next: z.int().nullable() });
 

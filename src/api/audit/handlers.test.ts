@@ -1,4 +1,4 @@
-/** The audit: what people did, newest first, with the names and pages of what they did it to. */
+/** The audit: what people did, newest first, with the names and pages of the subjects. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusal } from '../../../test/harness/expected.ts';
 import { activate, claim, finish, makeJob, type MadeJob, runAll } from '../../../test/harness/runs.ts';
@@ -22,8 +22,8 @@ afterAll(() => api.close());
 const audit = (query: object = {}) => api.call('GET /api/audit', { query });
 const types = async (query: object = {}) => (await audit(query)).items.map(({ type }) => type);
 
-describe('the audit', () => {
-  it('tells what people did, newest first, to what, and where to look at it', async () => {
+describe('audit', () => {
+  it('the audit lists what people did, newest first, with the name and page of the subject', async () => {
     expect((await audit()).items).toMatchObject([
       { type: 'run.created', actor: 'key:operator', name: 'Shop/nightly/only', page: { kind: 'run', id: run } },
       { type: 'job.created', topic: 'millrace_jobs', name: 'Shop/nightly', page: { kind: 'job', id: job.id } },
@@ -31,7 +31,7 @@ describe('the audit', () => {
     ]);
   });
 
-  it('with machines tells everything, and of one actor what that one did', async () => {
+  it('the audit includes machines on request, and can be limited to one actor', async () => {
     expect(await types({ machines: 'true' })).toEqual([
       'run.finished',
       'run.created',
@@ -46,7 +46,7 @@ describe('the audit', () => {
     await api.call('PUT /api/jobs/{id}/paused', { params: { id: job.id }, body: { paused: false } });
   });
 
-  it('keeps to a topic, and refuses one that does not exist', async () => {
+  it('the audit can be limited to a topic, and rejects an unknown one', async () => {
     expect(await types({ topic: 'millrace_projects' })).toEqual(['project.created']);
     expect(await types({ topic: 'millrace_projects', machines: 'true' })).toEqual(['project.created']);
     expect(await types({ topic: 'millrace_runs' })).toEqual(['run.created']);
@@ -54,7 +54,7 @@ describe('the audit', () => {
     await expect(audit({ topic: 'none' })).rejects.toEqual(refusal(400));
   });
 
-  it('goes on page by page, each event once', async () => {
+  it('pages of the audit list each event once', async () => {
     const all = (await audit({ limit: 1000 })).items.map(({ seq }) => seq);
     const seen: number[] = [];
     let before: number | undefined;
@@ -67,7 +67,7 @@ describe('the audit', () => {
     expect(seen.length).toBeGreaterThan(3);
   });
 
-  it('says who wished to cancel a run that was running', async () => {
+  it('the audit names the user who cancelled a running run', async () => {
     const id = await activate(api, job.tasks['only'], '2026-01-02T00:00:00.000Z');
     const runs = await claim(api);
     await api.call('POST /api/runs/{id}/cancel', { params: { id } });
@@ -77,7 +77,7 @@ describe('the audit', () => {
     ]);
   });
 
-  it('tells whose stash was written, and which entry of it', async () => {
+  it('the audit names the stash and the entry that was written', async () => {
     const page = (await audit({ topic: 'millrace_projects' })).items.at(-1)?.page;
     const id = page?.id ?? '';
     await api.call('PUT /api/stash/{key}', { params: { key: 'token' }, body: Buffer.from('x') });
@@ -88,7 +88,7 @@ describe('the audit', () => {
     ]);
   });
 
-  it('names what is deleted, without a page of it, and what is forgotten as its event does', async () => {
+  it('a deleted subject has a name without a page, and a forgotten one has the name in its event', async () => {
     const gone = await makeJob(api, { project: 'Old', name: 'gone' });
     const forgotten = await activate(api, gone.tasks['only'], '2026-01-01T00:00:00.000Z');
     await runAll(api);
@@ -100,8 +100,8 @@ describe('the audit', () => {
   });
 });
 
-describe('among very many events of machines', () => {
-  it('a page reads what people did by its index, and a filter looks through a bounded stretch', async () => {
+describe('audit among very many events of machines', () => {
+  it('a page reads events of people by their index, and a filter scans a bounded range', async () => {
     const first = await newestPosition(api.db);
     await api.db.exec(sql`
       insert into event (seq, topic_id, type, subject, actor, at, body)

@@ -1,4 +1,4 @@
-/** The audit: who did what in this tenant, with the names of what it was done to. */
+/** The audit: who did what in this tenant, with the names of the subjects. */
 import { bodyOf, nameIn, readAudit } from '../../events/audit.ts';
 import { findTopic, type LoggedEvent } from '../../events/queries.ts';
 import type { Input } from '../../http/endpoint.ts';
@@ -16,7 +16,7 @@ const namings: Readonly<Record<Kind, (db: Db, ids: readonly string[]) => Promise
   run: nameRuns,
 };
 
-/** By the first word of an event's type; a pool has no page of its own, and what is in a project's stash is on its page. */
+/** By the first word of an event's type. A pool has no page. The stash of a project is on the project's page. */
 const kinds: Readonly<Record<string, Kind>> = {
   project: 'project',
   stash: 'project',
@@ -31,14 +31,14 @@ const kindOf = ({ type }: LoggedEvent): Kind | undefined => kinds[type.split('.'
 
 export async function auditOf({ query }: Input<(typeof auditEndpoints)['GET /api/audit']>, ctx: ApiContext) {
   const topicId = query.topic === undefined ? undefined : await findTopic(ctx.db, query.topic);
-  if (query.topic !== undefined && topicId === undefined) throw badRequest('query.topic', 'there is no such topic');
+  if (query.topic !== undefined && topicId === undefined) throw badRequest('query.topic', 'is not a topic');
   const { before, actor, machines, limit } = query;
   const { events, next } = await readAudit(ctx.db, { before, actor, topicId, machines, limit });
   const names = await namesOf(ctx.db, events);
   return { items: events.map((event) => renderEvent(event, names)), next };
 }
 
-/** By kind and id: one statement for each kind that occurs. */
+/** Reads the names of all subjects, by kind and id, with one statement per kind. */
 async function namesOf(db: Db, events: readonly LoggedEvent[]): Promise<Map<string, NamedRow>> {
   const found = await Promise.all(
     Object.entries(namings).map(async ([kind, name]) => {
@@ -68,7 +68,7 @@ function renderEvent(event: LoggedEvent, names: ReadonlyMap<string, NamedRow>) {
   };
 }
 
-/** Of what is forgotten, or has no page: as the event itself calls it. */
+/** If the subject is no longer on record, or has no page, the name comes from the event itself. */
 function nameOf({ type, subject }: LoggedEvent, known: NamedRow | undefined, body: unknown): string | null {
   const own = known?.name ?? nameIn(body);
   const key = type.startsWith('stash.') ? nameIn(body, 'key') : null;

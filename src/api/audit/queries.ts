@@ -1,4 +1,4 @@
-/** Statements that name what events are about, one for all of a kind. What is deleted has its name still, but no page. */
+/** Statements that find the names of subjects, one per kind. A deleted subject still has a name, but no page. */
 import { type Db, sql } from '../../kernel/sql.ts';
 
 export type NamedRow = { readonly id: string; readonly name: string; readonly gone: boolean };
@@ -27,7 +27,7 @@ export function nameBackfills(db: Db, ids: readonly string[]): Promise<NamedRow[
      where backfill.id = any (${ids}::uuid[])`);
 }
 
-/** Those that are still kept. */
+/** Leaves out runs that retention has deleted. */
 export function nameRuns(db: Db, ids: readonly string[]): Promise<NamedRow[]> {
   return db.rows<NamedRow>(sql`
     select r.id, coalesce(project.name || '/' || job.name || '/' || task.name, node_run.work ->> 'name') as name,

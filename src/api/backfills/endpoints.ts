@@ -1,9 +1,9 @@
-/** Backfills: instants of a job are fired again. Made under the job, then looked at and cancelled by their own id. */
+/** Backfills fire instants of a job again. They are created under the job, then read and cancelled by their own id. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
 import { id, idPath, instant, jobName, limit, priority, time } from '../shapes.ts';
 
-/** A label that the caller chooses; it names nothing but the backfill. */
+/** A name that the caller chooses for the backfill. */
 const label = z.string().trim().min(1).max(200);
 
 const order = z.enum(['earliest', 'latest', 'random']);
@@ -20,14 +20,14 @@ const outline = z.object({
   priority,
   only,
   state: z.enum(['running', 'done', 'cancelled']),
-  /** `total` in the range, over all triggers; of them `fired`, and `skipped` because they had fired before. */
+  /** `total`: instants in the range, over all triggers. `fired` and `skipped` (because they had fired before) are parts of it. */
   instants: z.object({ total: z.int(), fired: z.int(), skipped: z.int() }),
   created_at: time,
   ended_at: time.nullable(),
   by: z.string(),
 });
 
-/** Each task at each instant counts once, by where it stands now. `waiting`: queued, but for a limit or a pause. */
+/** Each task at each instant counts once, by its current state. `waiting`: held back by a limit or a pause. */
 const runs = z.object({
   waiting: z.int(),
   ready: z.int(),
@@ -43,13 +43,13 @@ const runs = z.object({
 const backfill = z.object({
   ...outline.shape,
   runs,
-  /** False: it is under way and has more finished runs than are counted at a time; when it is over, all are. */
+  /** False: the backfill is running and has more finished runs than are counted. At its end, all are counted. */
   runs_complete: z.boolean(),
 });
 
 const preview = z.object({
   dry_run: z.literal(true),
-  /** How many would fire, over all triggers. */
+  /** The number of instants that would fire, over all triggers. */
   instants: z.object({ total: z.int() }),
   items: z.array(z.object({ instant: time, triggers: z.array(z.string()) })),
   /** The `first` that lists the next page. */
@@ -62,8 +62,8 @@ const pageOf = z.object({ items: z.array(outline), next: id.nullable() });
 export const backfillEndpoints = endpoints({
   'POST /api/jobs/{id}/backfill': {
     summary:
-      'Fire the instants from `first` to `last` (both inclusive) again; `dry_run` only lists them. A `name` that the ' +
-      'job has already answers that backfill',
+      'Fire the instants from `first` to `last` (both inclusive) again; `dry_run` only lists them. If the job ' +
+      'already has a backfill of that `name`, returns it',
     tag: 'backfills',
     allow: ['operator'],
     params: idPath,
@@ -77,14 +77,14 @@ export const backfillEndpoints = endpoints({
         only: only.default('all'),
         name: label.optional(),
         dry_run: z.boolean().default(false),
-        limit: limit(100).describe('how many instants a dry run lists'),
+        limit: limit(100).describe('maximum instants that a dry run lists'),
       })
       .refine((body) => body.first <= body.last, { path: ['last'], error: 'lies before first' }),
     bodyBytes: 1024 * 1024,
     status: 201,
     answer: z.union([backfill, preview]),
     others: {
-      200: 'a dry run, or the backfill that has that name already',
+      200: 'a dry run, or the existing backfill of that name',
       409: 'the name is taken by a backfill of another range, or the overlap rule of the job would drop instants',
     },
   },
@@ -104,14 +104,14 @@ export const backfillEndpoints = endpoints({
     answer: pageOf,
   },
   'GET /api/backfills/{id}': {
-    summary: 'A backfill: how far it has come, and how its runs stand',
+    summary: 'A backfill with its progress and the states of its runs',
     tag: 'backfills',
     allow: ['viewer', 'operator'],
     params: idPath,
     answer: backfill,
   },
   'POST /api/backfills/{id}/cancel': {
-    summary: 'Cancel a backfill: it fires nothing more and its queued runs are cancelled; what runs finishes',
+    summary: 'Cancel a backfill: it stops firing and its queued runs are cancelled; running runs finish',
     tag: 'backfills',
     allow: ['operator'],
     params: idPath,

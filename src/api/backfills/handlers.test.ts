@@ -38,7 +38,7 @@ async function stopScheduler(): Promise<void> {
   scheduler = undefined;
 }
 
-/** Nothing of one test may be claimed in the next. */
+/** Deletes all jobs and ends their runs, so that no test claims runs of another. */
 async function clearUp(): Promise<void> {
   const jobs = await api.db.rows<{ id: string }>(sql`select id from job where deleted_at is null`);
   for (const { id } of jobs) await api.call('DELETE /api/jobs/{id}', { params: { id } });
@@ -82,8 +82,8 @@ const hasEnded = (id: string, state: string) =>
 const hasFired = (id: string, count: number) =>
   until(`${count} have fired`, async () => (await look(id)).instants.fired === count || undefined);
 
-describe('a backfill', () => {
-  it('fires each instant of the range once more, and is done when all of it has run', async () => {
+describe('running backfills', () => {
+  it('a backfill fires each instant of the range once more, and is done when all runs have ended', async () => {
     const job = await makeDaily();
     for (const n of [1, 2, 3, 4]) await fire(api, job.triggers['t'], day(n));
     await runAll(api);
@@ -113,9 +113,9 @@ describe('a backfill', () => {
     expect(await look(made.id)).toMatchObject({ state: 'running', runs: { running: 1, success: 1 } });
     await finish(api, runs.slice(1), 'failure');
     expect(await hasEnded(made.id, 'done')).toMatchObject({ runs: { running: 0, success: 1, failure: 1 } });
-    const told = await api.db.rows(sql`
+    const logged = await api.db.rows(sql`
       select type, actor, body::json -> 'instants' -> 'fired' as fired from event where subject = ${made.id} order by seq`);
-    expect(told).toEqual([
+    expect(logged).toEqual([
       { type: 'backfill.created', actor: 'key:operator', fired: null },
       { type: 'backfill.done', actor: 'scheduler', fired: 2 },
     ]);
@@ -124,7 +124,7 @@ describe('a backfill', () => {
     expect(kept).toEqual([{ priority: 'low' }, { priority: 'low' }]);
   });
 
-  it('is over only when retries and what follows are, and counts each task at each instant once', async () => {
+  it('a backfill ends only after retries and children, and counts each task at each instant once', async () => {
     const job = await makeJob(api, {
       triggers: [daily],
       tasks: [
@@ -147,7 +147,7 @@ describe('a backfill', () => {
     expect((await hasEnded(id, 'done')).runs).toMatchObject({ success: 2, failure: 0, retry: 0 });
   });
 
-  it('fires what is missing only, and says how many it skipped', async () => {
+  it('a backfill can fire only missing instants, and counts the skipped ones', async () => {
     const job = await makeDaily();
     await fire(api, job.triggers['t'], day(2));
     await runAll(api);
@@ -162,19 +162,22 @@ describe('a backfill', () => {
     expect((await hasEnded(again.id, 'done')).instants).toEqual({ total: 3, fired: 0, skipped: 3 });
   });
 
-  it.each(['earliest', 'latest'] as const)('queues the %s instants first, over the whole range', async (order) => {
-    const job = await makeDaily({}, { start: '2020-01-01T00:00:00Z', period: '1h' });
-    const { id } = await begin(job, { first: '2020-01-01T00:00:00Z', last: '2020-02-01T00:00:00Z', order });
-    await startScheduler();
-    await hasFired(id, 745);
-    const rows = await api.db.rows<{ instant: Date }>(sql`
+  it.each(['earliest', 'latest'] as const)(
+    'a backfill queues the %s instants first, over the whole range',
+    async (order) => {
+      const job = await makeDaily({}, { start: '2020-01-01T00:00:00Z', period: '1h' });
+      const { id } = await begin(job, { first: '2020-01-01T00:00:00Z', last: '2020-02-01T00:00:00Z', order });
+      await startScheduler();
+      await hasFired(id, 745);
+      const rows = await api.db.rows<{ instant: Date }>(sql`
       select instant from live where task_id = ${job.tasks['a']} order by rank, id`);
-    const instants = rows.map((row) => row.instant.getTime());
-    expect(instants).toEqual(instants.toSorted((a, b) => (order === 'earliest' ? a - b : b - a)));
-    await cancel(id);
-  });
+      const instants = rows.map((row) => row.instant.getTime());
+      expect(instants).toEqual(instants.toSorted((a, b) => (order === 'earliest' ? a - b : b - a)));
+      await cancel(id);
+    },
+  );
 
-  it('waits while its job is paused, and goes on afterwards', async () => {
+  it('a backfill waits while its job is paused, and continues afterwards', async () => {
     const job = await makeDaily();
     const paused = (value: boolean) =>
       api.call('PUT /api/jobs/{id}/paused', { params: { id: job.id }, body: { paused: value } });
@@ -187,7 +190,7 @@ describe('a backfill', () => {
     await hasFired(held.id, 3);
   });
 
-  it('is held back while thousands of its runs are queued, and the next is not', async () => {
+  it('a backfill with thousands of queued runs is held back, and the next one is not', async () => {
     const job = await makeDaily({}, { start: '2020-01-01T00:00:00Z', period: '1h' });
     const { id } = await begin(job, { first: '2020-01-01T00:00:00Z', last: '2020-12-31T00:00:00Z' });
     await startScheduler();
@@ -202,7 +205,7 @@ describe('a backfill', () => {
     await until('all have fired', async () => (await settled()) || undefined, 60_000);
   }, 90_000);
 
-  it('of a million instants does not delay a live trigger', async () => {
+  it('a backfill of a million instants does not delay a live trigger', async () => {
     const start = '1990-01-01T00:00:00.000Z';
     const many = await makeJob(api, { triggers: [{ ...daily, start, period: '1m' }], tasks: [{ name: 'a' }] });
     const live = await makeDaily({}, { start: new Date(api.ctx.time.now()).toISOString(), period: '1s' });
@@ -213,8 +216,8 @@ describe('a backfill', () => {
       last: new Date(Date.parse(start) + 999_999 * 60_000).toISOString(),
     });
     const begun = new Date(api.ctx.time.now());
-    const lateness = await until('the live trigger has fired some times, and much was filled', async () => {
-      // what was due before the first firing waited for the scheduler to start
+    const lateness = await until('the live trigger has fired some times, and many instants were filled', async () => {
+      // instants before the first firing waited for the scheduler to start
       const rows = await api.db.rows<{ late: number }>(sql`
         select (extract(epoch from queued_at - instant) * 1000)::float8 as late from live
          where task_id = ${live.tasks['a']}
@@ -225,11 +228,11 @@ describe('a backfill', () => {
     const { instants, state } = await cancel(id);
     const wholeMs = ((performance.now() - startedMs) / instants.fired) * 1_000_000;
     expect([state, instants.fired > 10_000, instants.fired < 1_000_000]).toEqual(['cancelled', true, true]);
-    // what waited for the whole, half a minute where nothing else runs, would be far later
+    // waiting for the whole backfill would take at least half a minute
     expect(Math.max(...lateness)).toBeLessThan(wholeMs / 10);
   });
 
-  it('goes on after a restart, and two schedulers fire nothing twice', async () => {
+  it('a backfill continues after a restart, and two schedulers fire nothing twice', async () => {
     const job = await makeDaily({ max_running: 1 }, { start: '2020-01-01T00:00:00Z', period: '1h' });
     const range = { first: '2020-01-01T00:00:00Z', last: '2020-02-01T00:00:00Z', order: 'random' };
     const [one, two] = [await begin(job, range), await begin(job, range)];
@@ -246,14 +249,14 @@ describe('a backfill', () => {
         select count(*)::integer as runs, count(distinct instant)::integer as instants
           from live where task_id = ${job.tasks['a']}`);
     expect(await queued()).toEqual({ runs: 1490, instants: 745 });
-    // one that was made by mistake takes nothing from the other
+    // cancelling an accidental second backfill removes only its own runs
     await cancel(two.id);
     expect(await queued()).toEqual({ runs: 745, instants: 745 });
     await cancel(one.id);
     expect(await queued()).toEqual({ runs: 0, instants: 0 });
   });
 
-  it('fires a piece once, however often it is told to, and leaves the trigger where it was', async () => {
+  it('a piece fires once, even if it is fired repeatedly, and the marks of the trigger do not move', async () => {
     const job = await makeDaily();
     const { id } = await begin(job);
     const marks = sql`select earliest, latest from trigger where id = ${job.triggers['t']}`;
@@ -274,7 +277,7 @@ describe('a backfill', () => {
     expect(await piece()).toEqual({ created: 0, killed: 0 });
   });
 
-  it('fires by the schedule that it was made with, though the trigger is edited meanwhile', async () => {
+  it('a backfill keeps its schedule even if the trigger is edited meanwhile', async () => {
     const project = `p ${newId()}`;
     const tasks = [{ name: 'a', depends: ['trigger/t'] }];
     const job = await makeJob(api, { project, triggers: [daily], tasks });
@@ -285,7 +288,7 @@ describe('a backfill', () => {
     expect(await firedOf(job, id)).toEqual([day(1), day(2), day(3)]);
   });
 
-  it('ends when its trigger is no more, and is cancelled when its job is', async () => {
+  it('a backfill ends when its trigger is removed, and is cancelled when its job is deleted', async () => {
     const project = `p ${newId()}`;
     const job = await makeJob(api, { project, triggers: [daily], tasks: [{ name: 'a', depends: ['trigger/t'] }] });
     const one = await begin(job);
@@ -300,7 +303,7 @@ describe('a backfill', () => {
 });
 
 describe('cancelling a backfill', () => {
-  it('fires nothing more, cancels what is queued or to be retried, lets finish what runs, spares what others asked for', async () => {
+  it('a cancelled backfill stops firing, cancels queued runs and retries, and spares running and foreign runs', async () => {
     const job = await makeDaily({ retry }, { start: day(1), period: '1h' });
     await startScheduler();
     const { id } = await begin(job, { last: day(2) });
@@ -311,7 +314,7 @@ describe('cancelling a backfill', () => {
     const before = await newestPosition(api.db);
     const cancelled = await cancel(id);
     expect(cancelled).toMatchObject({ state: 'cancelled', instants: { fired: 25 } });
-    // at one of the instants cancelled, somebody wants another run
+    // a user activates another run at one of the cancelled instants
     expect(cancelled.runs).toMatchObject({ retry: 0, ready: 1, running: 1, failure: 1, cancelled: 22 });
     const types = await eventTypes(api.db, before);
     expect(types.filter((type) => type === 'run.finished')).toHaveLength(23);
@@ -325,7 +328,7 @@ describe('cancelling a backfill', () => {
     expect(await newestPosition(api.db)).toBe(events);
   });
 
-  it('is finished by the scheduler where whoever cancelled died half-way', async () => {
+  it('the scheduler completes a cancellation whose process died half-way', async () => {
     const job = await makeDaily({ max_running: 1 });
     await startScheduler();
     const { id } = await begin(job);
@@ -337,7 +340,7 @@ describe('cancelling a backfill', () => {
     expect(await api.db.rows(sql`select 1 from gate where id = ${job.tasks['a']} and used > 0`)).toEqual([]);
   });
 
-  it('comes before or after a piece, never in its middle', async () => {
+  it('a cancellation comes before or after a piece, never in its middle', async () => {
     const job = await makeDaily({}, { start: '2020-01-01T00:00:00Z', period: '1h' });
     await startScheduler();
     const { id } = await begin(job, { first: '2020-01-01T00:00:00Z', last: '2020-03-01T00:00:00Z' });
@@ -349,8 +352,8 @@ describe('cancelling a backfill', () => {
   });
 });
 
-describe('backfills', () => {
-  it('are listed newest first, of one job or of all, page by page', async () => {
+describe('list of backfills', () => {
+  it('backfills are listed newest first, of one job or of all, page by page', async () => {
     const [job, other] = [await makeDaily(), await makeDaily()];
     const ids = [];
     for (const which of [job, other, job, job]) ids.push((await begin(which)).id);

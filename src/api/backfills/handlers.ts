@@ -1,4 +1,4 @@
-/** Backfills: made with the plan that a dry run shows, then worked off by the scheduler; look, list, cancel. */
+/** Creates, reads, lists and cancels backfills. The scheduler fires the instants of the plan that a dry run lists. */
 import { MillraceError } from '../../errors.ts';
 import { type Recording, recording } from '../../events/append.ts';
 import type { Input } from '../../http/endpoint.ts';
@@ -15,16 +15,16 @@ import {
   markCancelled,
   overlapOf,
 } from './queries.ts';
-import { type ApiContext, type ApiHandlers, author, badRequest, found } from '../context.ts';
+import { type ApiContext, type ApiHandlers, author, badRequest, requireFound } from '../context.ts';
 import type { backfillEndpoints } from './endpoints.ts';
 import { holdJob, type LockedJob } from '../jobs/change-queries.ts';
-import { knownJob } from '../jobs/handlers.ts';
+import { requireJob } from '../jobs/handlers.ts';
 
 type Endpoints = typeof backfillEndpoints;
 type Wish = Input<Endpoints['POST /api/jobs/{id}/backfill']>['body'];
 
-/** How many finished runs are counted at a time while a backfill is under way: a moment's work. */
-const mostCounted = 20_000;
+/** Maximum finished runs that are counted while a backfill is running, to keep the request fast. */
+const maxCountedRuns = 20_000;
 
 function outline(row: BackfillRow) {
   return {
@@ -57,41 +57,44 @@ const noRuns = {
   cancelled: 0,
 };
 
-/** Runs are counted first, so that none is shown of an instant that has not fired. */
+/** Counts runs before it reads the instants, so that no run belongs to an instant that is not counted as fired. */
 async function readView(ctx: ApiContext, id: string) {
-  const { counts, whole } = found(await findTally(ctx.db, id, mostCounted), 'backfill', id);
-  return { ...outline(await known(ctx, id)), runs: { ...noRuns, ...counts }, runs_complete: whole };
+  const { counts, whole } = requireFound(await findTally(ctx.db, id, maxCountedRuns), 'backfill', id);
+  return { ...outline(await requireBackfill(ctx, id)), runs: { ...noRuns, ...counts }, runs_complete: whole };
 }
 
-async function known(ctx: ApiContext, id: string): Promise<BackfillRow> {
-  return found(await findBackfill(ctx.db, id), 'backfill', id);
+async function requireBackfill(ctx: ApiContext, id: string): Promise<BackfillRow> {
+  return requireFound(await findBackfill(ctx.db, id), 'backfill', id);
 }
 
 async function make(input: Input<Endpoints['POST /api/jobs/{id}/backfill']>, ctx: ApiContext): Promise<Response> {
   if (input.body.dry_run) return Response.json(await preview(input.params.id, input.body, ctx));
   const who = author(ctx, input.caller);
   const { id, made } = await recording(ctx.db, who, async (tx) => {
-    const job = found(await holdJob(tx, input.params.id), 'job', input.params.id);
-    const existing = await sameNamed(tx, job, input.body);
+    const job = requireFound(await holdJob(tx, input.params.id), 'job', input.params.id);
+    const existing = await findSameNamed(tx, job, input.body);
     const id = existing ?? (await insert(tx, job, input.body, who));
     if (id !== undefined) return { id, made: existing === undefined };
-    // another one of that name was made just now, and its commit was waited for
-    return { id: found(await sameNamed(tx, job, input.body), 'backfill', input.body.name ?? ''), made: false };
+    // a concurrent request has just committed a backfill of that name
+    return {
+      id: requireFound(await findSameNamed(tx, job, input.body), 'backfill', input.body.name ?? ''),
+      made: false,
+    };
   });
   if (made) for (const kind of ['triggers', 'events'] as const) ctx.hints.send(kind);
   return Response.json(await readView(ctx, id), { status: made ? 201 : 200 });
 }
 
 async function preview(id: string, wish: Wish, ctx: ApiContext) {
-  await knownJob(ctx, id);
+  await requireJob(ctx, id);
   const parts = planBackfill(await listBackfillTriggers(ctx.db, id), wish, ctx.time.now());
   const how = { limit: wish.limit, onlyMissing: wish.only === 'missing' };
   const { total, items, next } = await previewBackfill(ctx.db, parts, how);
   return { dry_run: true, instants: { total }, items, next };
 }
 
-/** The backfill that has the name wished for. Asked twice for the same, it is the same; another range under the same name is a slip. */
-async function sameNamed(tx: Recording, job: LockedJob, wish: Wish): Promise<string | undefined> {
+/** Finds the backfill of the requested name. A repeated request gets the same backfill; another range is a conflict. */
+async function findSameNamed(tx: Recording, job: LockedJob, wish: Wish): Promise<string | undefined> {
   const row = wish.name === undefined ? undefined : await findBackfillNamed(tx, job.id, wish.name);
   if (row === undefined) return undefined;
   const named = wish.triggers === undefined ? row.triggers : [...new Set(wish.triggers)].sort();
@@ -103,13 +106,10 @@ async function sameNamed(tx: Recording, job: LockedJob, wish: Wish): Promise<str
     row.only_missing === (wish.only === 'missing') &&
     row.triggers.toSorted().join('\0') === named.toSorted().join('\0');
   if (same) return row.id;
-  throw new MillraceError(
-    'conflict',
-    `the job ${job.name} has another backfill that is called ${wish.name}: ${row.id}`,
-  );
+  throw new MillraceError('conflict', `the job ${job.name} has another backfill of the name ${wish.name}: ${row.id}`);
 }
 
-/** Nothing when the job has one of that name after all. */
+/** Returns undefined if a concurrent request has created a backfill of that name. */
 async function insert(
   tx: Recording,
   job: LockedJob,
@@ -118,7 +118,7 @@ async function insert(
 ): Promise<string | undefined> {
   const parts = planBackfill(await listBackfillTriggers(tx, job.id), wish, who.at.getTime());
   const total = totalOf(parts);
-  if (total === 0) throw badRequest('body.first', `no trigger of the job ${job.name} has an instant there that is due`);
+  if (total === 0) throw badRequest('body.first', `no trigger of the job ${job.name} has a due instant in this range`);
   await checkOverlap(tx, job, wish);
   const { first, last, order, priority } = wish;
   const wished = { name: wish.name, first, last, order, priority, onlyMissing: wish.only === 'missing' };
@@ -128,7 +128,7 @@ async function insert(
   return id;
 }
 
-/** Only what comes at backfill priority always waits for its turn. */
+/** Only instants of priority `backfill` always queue; an overlap rule may drop others. */
 async function checkOverlap(tx: Recording, job: LockedJob, { priority }: Wish): Promise<void> {
   const overlap = priority === 'backfill' ? 'queue' : await overlapOf(tx, job.id);
   if (overlap === 'queue') return;
@@ -138,7 +138,7 @@ async function checkOverlap(tx: Recording, job: LockedJob, { priority }: Wish): 
 
 async function cancel({ params, caller }: Input<Endpoints['POST /api/backfills/{id}/cancel']>, ctx: ApiContext) {
   const who = author(ctx, caller);
-  const row = await known(ctx, params.id);
+  const row = await requireBackfill(ctx, params.id);
   const marked = await recording(ctx.db, who, async (tx) => {
     if (!(await markCancelled(tx, row.id))) return false;
     const body = { job: row.job_id, job_name: row.job_name, name: row.name };
@@ -146,10 +146,10 @@ async function cancel({ params, caller }: Input<Endpoints['POST /api/backfills/{
     return true;
   });
   if (marked) {
-    // the scheduler goes on with it, should this process die here
+    // if this process dies here, the scheduler completes the cancellation
     await clearBackfill(ctx.db, row.id, who);
     ctx.hints.send('events');
-    // limits that its runs held may have let others through
+    // the limits that its runs held may now admit other runs
     ctx.hints.send('ready');
   }
   return readView(ctx, row.id);
@@ -167,7 +167,7 @@ async function pageOf(ctx: ApiContext, { limit, cursor }: Page, job?: string) {
 export const backfillHandlers: ApiHandlers<Endpoints> = {
   'POST /api/jobs/{id}/backfill': make,
   'GET /api/jobs/{id}/backfills': async ({ params, query }, ctx) => {
-    await knownJob(ctx, params.id);
+    await requireJob(ctx, params.id);
     return pageOf(ctx, query, params.id);
   },
   'GET /api/backfills': ({ query }, ctx) => pageOf(ctx, query),

@@ -1,4 +1,4 @@
-/** What a backfill would fire, what is refused, and asking for the same twice. */
+/** The plan of a backfill, rejected requests, and repeated requests. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { refusal, textWith } from '../../../test/harness/expected.ts';
 import { fire, makeJob, type MadeJob } from '../../../test/harness/runs.ts';
@@ -45,8 +45,8 @@ async function preview(job: MadeJob, body: object = {}) {
   return shown;
 }
 
-describe('a dry run of a backfill', () => {
-  it('lists exactly the instants of the range, both ends included, page by page, and changes nothing', async () => {
+describe('dry runs of a backfill', () => {
+  it('a dry run lists exactly the instants of the range, both ends included, page by page, and changes nothing', async () => {
     const job = await makeJob(api, {
       triggers: [
         { ...daily, name: 'days' },
@@ -77,7 +77,7 @@ describe('a dry run of a backfill', () => {
     expect((await api.call('GET /api/backfills')).items).toEqual([]);
   });
 
-  it('leaves out what is not due yet, by the offset too, and what lies outside of start and end', async () => {
+  it('a dry run leaves out instants that are not due, also by the offset, or outside of start and end', async () => {
     const hour = 3_600_000;
     const now = api.ctx.time.now();
     const start = new Date(Math.floor(now / hour) * hour - 5 * hour);
@@ -91,7 +91,7 @@ describe('a dry run of a backfill', () => {
     expect((await preview(early, range)).items.map((i) => i.instant)).toEqual([0, 1, 2, 3, 4, 5, 6].map(at));
   });
 
-  it('counts a million at once, and those that are missing exactly', async () => {
+  it('a dry run counts a million instants at once, and missing ones exactly', async () => {
     const job = await makeDaily({}, { start: '1990-01-01T00:00:00Z', period: '1m' });
     const last = new Date(Date.UTC(1990, 0, 1) + 999_999 * 60_000).toISOString();
     const all = await preview(job, { first: '1990-01-01T00:00:00Z', last, limit: 1 });
@@ -112,8 +112,8 @@ describe('a dry run of a backfill', () => {
   });
 });
 
-describe('a backfill that makes no sense', () => {
-  it('is refused, and names what is wrong', async () => {
+describe('rejected backfills', () => {
+  it('an invalid backfill is rejected with the path of the fault', async () => {
     const job = await makeDaily();
     const fault = (path: string, words: string) => ({
       status: 400,
@@ -133,7 +133,7 @@ describe('a backfill that makes no sense', () => {
     expect((await api.call('GET /api/backfills')).items).toEqual([]);
   });
 
-  it('is refused where the overlap rule would drop what it fires', async () => {
+  it('a backfill is rejected if the overlap rule would drop its instants', async () => {
     const job = await makeJob(api, {
       triggers: [daily],
       tasks: [{ name: 'a', depends: ['trigger/t'] }],
@@ -145,8 +145,8 @@ describe('a backfill that makes no sense', () => {
   });
 });
 
-describe('the name of a backfill', () => {
-  it('asked for again answers the same one, though all ask at once; another range is a conflict', async () => {
+describe('names of backfills', () => {
+  it('concurrent requests for a name get the same backfill, and another range is a conflict', async () => {
     const job = await makeDaily();
     const body = JSON.stringify({ first: day(1), last: day(3), name: 'january' });
     const path = `/api/jobs/${job.id}/backfill`;

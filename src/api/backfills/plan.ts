@@ -1,16 +1,16 @@
 /**
- * What a backfill would fire: which triggers, over which stretch, how many instants and which. An instant that is not
- * due yet is left to its trigger, which will fire it. Whole stretches are counted without walking them.
+ * Plans a backfill: its triggers, ranges and instants. An instant that is not due yet is left to its trigger. Instants are
+ * counted without walking them.
  */
 import { compileSchedule, countInstants, instantsBetween, type Schedule } from '../../calendar/schedule.ts';
 import type { Db } from '../../kernel/sql.ts';
 import { countPieces } from '../../scheduler/catchup/catchup.ts';
 import { specOf } from '../../scheduler/spec.ts';
-import { type BackfillTrigger, type NewPart, unfired } from './queries.ts';
+import { type BackfillTrigger, type NewPart, findUnfired } from './queries.ts';
 import { badRequest } from '../context.ts';
 
-/** A slip of the pen must not fill a database. */
-const mostInstants = 1_000_000;
+/** Maximum instants of one backfill, so that a typing error cannot fill a database. */
+const maxInstants = 1_000_000;
 
 export interface Wish {
   readonly first: Date;
@@ -22,18 +22,18 @@ interface Part extends NewPart {
   readonly schedule: Schedule;
 }
 
-/** Refuses names that the job does not know, and more instants than are good for anybody. */
+/** Rejects unknown triggers, and ranges with more than `maxInstants`. */
 export function planBackfill(triggers: readonly BackfillTrigger[], wish: Wish, nowMs: number): Part[] {
-  const parts = chosen(triggers, wish.triggers).map((trigger) => planPart(trigger, wish, nowMs));
+  const parts = chooseTriggers(triggers, wish.triggers).map((trigger) => planPart(trigger, wish, nowMs));
   const total = totalOf(parts);
-  if (total > mostInstants) {
-    const message = `the range holds ${total} instants; a backfill may have ${mostInstants}, so make several of it`;
+  if (total > maxInstants) {
+    const message = `the range holds ${total} instants; a backfill may have ${maxInstants}: split the range`;
     throw badRequest('body.last', message);
   }
   return parts;
 }
 
-function chosen(triggers: readonly BackfillTrigger[], names: readonly string[] | undefined): BackfillTrigger[] {
+function chooseTriggers(triggers: readonly BackfillTrigger[], names: readonly string[] | undefined): BackfillTrigger[] {
   const unknown = names?.findIndex((name) => !triggers.some((trigger) => trigger.name === name)) ?? -1;
   if (unknown >= 0) {
     const known = triggers.map((trigger) => trigger.name).join(', ') || 'none';
@@ -63,9 +63,9 @@ export function totalOf(parts: readonly NewPart[]): number {
 
 export interface Preview {
   readonly total: number;
-  /** The earliest, in order, each with the triggers that would fire for it. */
+  /** The earliest instants in order, each with the triggers that would fire for it. */
   readonly items: readonly { readonly instant: string; readonly triggers: readonly string[] }[];
-  /** The first instant that is not listed. */
+  /** The first instant that is not listed; null: all are listed. */
   readonly next: string | null;
 }
 
@@ -87,7 +87,7 @@ export async function previewBackfill(
 
 interface Listed {
   readonly count: number;
-  /** The earliest of them. */
+  /** The earliest `most` of them. */
   readonly instants: readonly number[];
 }
 
@@ -99,22 +99,22 @@ function earliestOf({ schedule, fromMs, toMs, instants: count }: Part, most: num
 
 const batchSize = 5_000;
 
-/** Looks up which have fired, batch by batch: exact, whatever has been edited or pruned in between. */
+/** Finds the instants that have not fired. Looks each one up, in batches, so earlier edits of the trigger do not matter. */
 async function missingOf(db: Db, part: Part, most: number): Promise<Listed> {
   const instants: number[] = [];
   let count = 0;
-  const look = async (batch: readonly number[]): Promise<void> => {
-    const missing = await unfired(db, part.trigger.id, batch);
+  const checkBatch = async (batch: readonly number[]): Promise<void> => {
+    const missing = await findUnfired(db, part.trigger.id, batch);
     count += missing.length;
     instants.push(...missing.slice(0, most - instants.length));
   };
   let batch: number[] = [];
   for (const ms of instantsBetween(part.schedule, part.fromMs, part.toMs)) {
     if (batch.push(ms) < batchSize) continue;
-    await look(batch);
+    await checkBatch(batch);
     batch = [];
   }
-  await look(batch);
+  await checkBatch(batch);
   return { count, instants };
 }
 

@@ -1,4 +1,4 @@
-/** Statements that make backfills and show them. */
+/** Statements that create and read backfills. */
 import { newId } from '../../kernel/id.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
 
@@ -21,8 +21,8 @@ export function listBackfillTriggers(db: Db, job: string): Promise<BackfillTrigg
      order by name`);
 }
 
-/** Those of a trigger's instants that have not fired, for whatever cause. */
-export async function unfired(db: Db, trigger: string, instants: readonly number[]): Promise<number[]> {
+/** Returns those of the given instants for which the trigger has not fired, by any cause. */
+export async function findUnfired(db: Db, trigger: string, instants: readonly number[]): Promise<number[]> {
   const rows = await db.rows<{ instant: Date }>(sql`
     select i.instant
       from unnest(${instants.map((ms) => new Date(ms))}::timestamptz[]) as i (instant)
@@ -31,7 +31,7 @@ export async function unfired(db: Db, trigger: string, instants: readonly number
   return rows.map((row) => row.instant.getTime());
 }
 
-/** What becomes of instants that come while the job's limit of them is reached; `queue` without a limit. */
+/** The job's rule for instants that become due while its limit of active instants is reached; `queue` without a limit. */
 export async function overlapOf(db: Db, job: string): Promise<string> {
   const row = await db.maybeOne<{ overlap: string }>(sql`
     select overlap from gate where id = ${job} and capacity is not null`);
@@ -60,7 +60,7 @@ export interface NewPart {
   readonly pieces: number;
 }
 
-/** Nothing when the job has a backfill of that name already. */
+/** Returns undefined if the job already has a backfill of that name. */
 export async function insertBackfill(db: Db, b: NewBackfill): Promise<string | undefined> {
   const seed = Math.floor(Math.random() * 2 ** 30);
   const row = await db.maybeOne<{ id: string }>(sql`
@@ -145,7 +145,7 @@ export function findBackfillNamed(db: Db, job: string, name: string): Promise<Ba
 
 export type Tally = { readonly counts: Readonly<Record<string, number>>; readonly whole: boolean };
 
-/** How its runs stand now, or stood when it was over; of finished ones at most `most` are looked at. */
+/** Counts the runs by state, now or at the end of the backfill. While it runs, at most `most` finished runs are counted. */
 export async function findTally(db: Db, id: string, most: number): Promise<Tally | undefined> {
   const row = await db.maybeOne<{ tally: Tally['counts'] | null }>(sql`select tally from backfill where id = ${id}`);
   if (row === undefined) return undefined;
@@ -153,7 +153,7 @@ export async function findTally(db: Db, id: string, most: number): Promise<Tally
   return db.one<Tally>(sql`select counts, whole from tally_backfill(${id}::uuid, ${most}::integer)`);
 }
 
-/** True when it was running: from now on it fires nothing more. A piece under way is waited for. */
+/** Returns whether it was running. Waits for a piece in progress; after the commit, the backfill fires nothing more. */
 export async function markCancelled(db: Db, id: string): Promise<boolean> {
   return (await db.exec(sql`update backfill set state = 'cancelled' where id = ${id} and state = 'running'`)) > 0;
 }

@@ -19,7 +19,7 @@ beforeEach(() => {
 const day = (n: number): string => `2026-01-0${n}T00:00:00.000Z`;
 const daily = { name: 't', start: day(1), period: '1d' };
 
-describe('where a run came from', () => {
+describe('origin of a run', () => {
   const whole = {
     triggers: [daily],
     tasks: [
@@ -33,7 +33,7 @@ describe('where a run came from', () => {
     return id;
   }
 
-  it('goes back over the run that counted last to the trigger', async () => {
+  it('the chain leads over the run that counted last to the trigger', async () => {
     const job = await makeJob(api, whole);
     await fire(api, job.triggers['t'], day(2));
     const a = await firstOf(job.tasks['a']);
@@ -59,7 +59,7 @@ describe('where a run came from', () => {
     expect((await whyRun(api, a)).reasons.map(({ code }) => code)).toEqual(['succeeded', 'fired', 'counted_children']);
   });
 
-  it('tells an instant that was caught up', async () => {
+  it('an instant that was caught up is reported', async () => {
     const job = await makeJob(api, whole);
     await api.db.exec(sql`
       select fire_triggers(${[job.triggers['t']]}::uuid[], ${[day(2)]}::timestamptz[], 'schedule', 'backfill', 'earliest',
@@ -68,7 +68,7 @@ describe('where a run came from', () => {
     expect(why.reasons.at(-1)).toMatchObject({ code: 'caught_up', data: { trigger: job.triggers['t'] } });
   });
 
-  it('tells a backfill, and who asked for it', async () => {
+  it('a backfill and its creator are reported', async () => {
     const job = await makeJob(api, whole);
     const backfill = newId();
     const at = new Date(api.ctx.time.now());
@@ -85,7 +85,7 @@ describe('where a run came from', () => {
     ]);
   });
 
-  it('tells who ran the whole job', async () => {
+  it('the user who ran the whole job is reported', async () => {
     const job = await makeJob(api, { tasks: [{ name: 'a' }, { name: 'b' }] });
     const { runs } = await api.call('POST /api/jobs/{id}/run', { params: { id: job.id }, body: {} });
     for (const run of runs) {
@@ -95,7 +95,7 @@ describe('where a run came from', () => {
     }
   });
 
-  it('ends where history does', async () => {
+  it('the chain ends where the history ends', async () => {
     const run = await activate(api, (await makeJob(api)).tasks['only'], day(1));
     await api.db.exec(sql`update live set cause = ${newId()} where id = ${run}`);
     const why = await whyRun(api, run);
@@ -103,7 +103,7 @@ describe('where a run came from', () => {
     expect(why.chain).toHaveLength(1);
   });
 
-  it('is cut where it would have no end', async () => {
+  it('an endless chain is cut', async () => {
     const job = await makeJob(api, { tasks: [{ name: 'only', depends: ['task/only@1d'] }] });
     await activate(api, job.tasks['only'], day(1));
     for (let n = 0; n < 40; n++) await finish(api, await claimTask(api, job.tasks['only']));

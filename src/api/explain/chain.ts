@@ -1,4 +1,4 @@
-/** Where a run came from: back over the runs that caused it to the trigger or the person that began it all. */
+/** Traces a run back over the runs that caused it, to the trigger or the person that started the chain. */
 import { isId } from '../../kernel/id.ts';
 import type { ApiContext } from '../context.ts';
 import {
@@ -17,7 +17,7 @@ export interface Origin {
   readonly chain: readonly Link[];
 }
 
-/** The chain begins with the run itself. Nothing for a run that belongs to no task. */
+/** The chain begins with the run itself. Returns undefined for a run that belongs to no task. */
 export async function traceBack(ctx: ApiContext, run: string): Promise<Origin | undefined> {
   const rows = await listCauses(ctx.db, run);
   const [first, last] = [rows[0], rows.at(-1)];
@@ -25,7 +25,7 @@ export async function traceBack(ctx: ApiContext, run: string): Promise<Origin | 
   const links = rows.map((row, i) => linkOf(row, rows[i + 1], first));
   const second = rows[1];
   if (isCut(rows)) {
-    const more: Link = { what: 'more', id: null, at: null, message: 'and so on: the chain is longer than is shown' };
+    const more: Link = { what: 'more', id: null, at: null, message: 'the chain is longer than shown' };
     return { cause: second === undefined ? forgotten : byRun(first, second), chain: [...links, more] };
   }
   const { cause, link } = await originOf(ctx, last, first);
@@ -67,7 +67,7 @@ interface Beginning {
   readonly link: readonly Link[];
 }
 
-/** What made the oldest run of the chain. */
+/** The cause of the oldest run of the chain. */
 async function originOf(ctx: ApiContext, row: CauseRow, home: Part): Promise<Beginning> {
   if (row.trigger !== null) return byTrigger(ctx, row, row.trigger, home);
   return row.cause === null ? byPerson(ctx, row) : { cause: forgotten, link: [] };

@@ -1,11 +1,11 @@
-/** Explaining costs the same whatever lies in the tables: no statement scans one, or reads more than its bound. */
+/** The cost of explanations does not depend on the size of the tables: no statement scans one, or reads more than its bound. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { aliveScheduler, aliveWorker, claimTask } from '../../../test/harness/explaining.ts';
 import { activate, finish, fire, makeJob, type MadeJob } from '../../../test/harness/runs.ts';
 import { planModes, scansOf, statementsOf } from '../../../test/harness/scans.ts';
 import { keyOf, makeTenantApi, type TenantApi } from '../../../test/harness/tenant-api.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
-import { mostCounted } from './queries.ts';
+import { maxCounted } from './queries.ts';
 import { explainHandlers } from './handlers.ts';
 
 const oldRuns = 30_000;
@@ -48,7 +48,7 @@ beforeAll(async () => {
 }, 1_200_000);
 afterAll(() => api.close());
 
-/** Of every task at as many instants. */
+/** Runs of every task at this number of instants. */
 async function fillHistory(): Promise<void> {
   const old = sql`
     task, generate_series(1, ${oldRuns / 5}) as n,
@@ -68,7 +68,7 @@ async function fillHistory(): Promise<void> {
       from generate_series(1, ${oldRuns / 5}) as n`);
 }
 
-/** A long lane, and as many that wait at a full pool. */
+/** A long lane, and the same number of runs at a full pool. */
 async function fillQueue(): Promise<void> {
   await api.db.exec(sql`update gate set used = capacity where name = 'x'`);
   await api.db.exec(sql`
@@ -106,14 +106,14 @@ const ofTrigger = (instant?: string) => (db: Db) =>
 
 it.each<[string, () => (db: Db) => Promise<unknown>, number]>([
   ['a finished run', () => ofRun(finished), 100],
-  ['a run far back in its lane', () => ofRun(queued), mostCounted + 100],
-  ['a run that waits at a pool', () => ofRun(gated), 2 * mostCounted + 100],
+  ['a run far back in its lane', () => ofRun(queued), maxCounted + 100],
+  ['a run that waits at a pool', () => ofRun(gated), 2 * maxCounted + 100],
   ['a token without its instant', () => ofToken('b'), 100],
   ['a token that waits', () => ofToken('c', day(7)), 100],
   ['a token that has run', () => ofToken('b', day(1)), 100],
   ['a trigger', () => ofTrigger(), 100],
   ['an instant of a trigger', () => ofTrigger(day(2)), 100],
-])('%s', async (_, ask, most) => {
+])('explaining %s reads a bounded number of rows', async (_, ask, most) => {
   const statements = await statementsOf(api.db, ask());
   expect(statements.length).toBeLessThanOrEqual(8);
   for (const mode of planModes) {

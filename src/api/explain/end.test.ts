@@ -1,4 +1,4 @@
-/** How a run ended is said once, whatever its reason repeats of its state. */
+/** The end of a run is stated once, even if its reason repeats the state. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { aliveScheduler, claimTask, whyRun } from '../../../test/harness/explaining.ts';
 import { activate, finish, makeJob } from '../../../test/harness/runs.ts';
@@ -22,7 +22,7 @@ it.each([
   ['cancelled', 'it was cancelled', 'it was cancelled', 'was cancelled: key:operator'],
   ['cancelled', 'cancelled', 'it was cancelled', 'was cancelled: key:operator'],
   ['cancelled', 'cancelled by key:ann', 'it was cancelled (by key:ann)', 'was cancelled: by key:ann; key:operator'],
-])('a run that ended in %s because of %j says so once', async (state, reason, message, summary) => {
+])('a run that ended in %s because of %j states it once', async (state, reason, message, summary) => {
   const job = await makeJob(api, { tasks: [{ name: 'only' }] });
   const run = await activate(api, job.tasks['only'], '2026-01-01T00:00:00.000Z');
   await finish(api, await claimTask(api, job.tasks['only']), state);

@@ -1,11 +1,11 @@
-/** Why something ran, or why it has not: in words for people, and in codes and data for programs. */
+/** Explains why something ran or has not run: in words for people, and in codes and data for programs. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
 import { id, idPath, instant, states, time } from '../shapes.ts';
 
-/** Every code that a reason can have. docs/api.md says what each means; a test keeps the two alike. */
+/** All codes of reasons. docs/api.md documents each; a test compares the two lists. */
 export const reasonCodes = [
-  // how a run came to be
+  // what caused a run
   'fired',
   'caught_up',
   'backfilled',
@@ -14,7 +14,7 @@ export const reasonCodes = [
   'retried',
   'threshold_reached',
   'cause_forgotten',
-  // why a run has not started, or where it is
+  // why a run has not started, or which worker has it
   'queued',
   'places_taken',
   'no_worker',
@@ -77,20 +77,20 @@ export type ReasonCode = (typeof reasonCodes)[number];
 const reason = z.object({
   code: z.enum(reasonCodes),
   message: z.string(),
-  /** Ids, times and numbers behind the message; what there is depends on the code. */
+  /** Ids, times and numbers behind the message. The fields depend on the code. */
   data: z.record(z.string(), z.unknown()),
 });
 
-/** One step back. The last is a trigger or a person, unless history no longer reaches so far. */
+/** One step back. The last step is a trigger or a person, unless the history has been deleted. */
 const link = z.object({
   what: z.enum(['run', 'token', 'trigger', 'backfill', 'person', 'more']),
-  /** A UUID; of a token `TASK@INSTANT`; of a person the actor that events name. */
+  /** A UUID; for a token `TASK@INSTANT`; for a person the actor as in events. */
   id: z.string().nullable(),
   at: time.nullable(),
   message: z.string(),
 });
 
-/** Of a trigger, or of one instant of it. */
+/** The states of a trigger, or of one of its instants. */
 const triggerStates = [
   'scheduled',
   'due',
@@ -107,7 +107,7 @@ const explanation = z.object({
   subject: z.object({
     kind: z.enum(['token', 'run', 'trigger']),
     id: z.string(),
-    /** `project/job/task/name` or `project/job/trigger/name`; null for what belongs to no task. */
+    /** `project/job/task/name` or `project/job/trigger/name`; null if it belongs to no task. */
     name: z.string().nullable(),
     instant: time.nullable(),
     job: id.nullable(),
@@ -116,11 +116,11 @@ const explanation = z.object({
   summary: z.string(),
   reasons: z.array(reason),
   chain: z.array(link),
-  /** What will happen, or what can be done about it. */
+  /** What will happen next, or what the user can do. */
   next: z.string().nullable(),
 });
 
-/** `TASK@INSTANT`; without an instant the newest one that the task, or else its job, has seen. */
+/** `TASK@INSTANT`. Without an instant: the newest instant of the task, else of its job. */
 const tokenId = z.string().transform((text, context) => {
   const [task = '', at, ...more] = text.split('@');
   const taskId = id.safeParse(task);
@@ -151,7 +151,8 @@ export const explainEndpoints = endpoints({
   },
   'GET /api/explain/trigger/{id}': {
     ...view,
-    summary: 'When a trigger fires next and what keeps it; with `instant` whether, and why, it fired for that one',
+    summary:
+      'When a trigger fires next and what prevents it; with `instant`, whether and why it fired for that instant',
     params: idPath,
     query: z.object({ instant: instant.optional() }),
   },

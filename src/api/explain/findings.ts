@@ -1,6 +1,6 @@
 /**
- * How explanations are put together: findings (a reason, and what can be done about it), names and times in words.
- * A message is a clause without a full stop, so that a summary can join several of them.
+ * Builds explanations from findings (a reason, and what the user can do about it), and formats names and times. A message is a
+ * clause without a full stop, so that a summary can join several messages.
  */
 import type { CallAnswer } from '../../http/client.ts';
 import { formatReference } from '../../jobs/reference.ts';
@@ -11,13 +11,13 @@ export type Explanation = CallAnswer<(typeof explainEndpoints)['GET /api/explain
 export type Link = Explanation['chain'][number];
 export type Subject = Explanation['subject'];
 
-/** A reason, with what will happen or can be done. */
+/** A reason, with what will happen next or what the user can do. */
 export interface Finding {
   readonly code: ReasonCode;
   readonly message: string;
   readonly data: Record<string, unknown>;
   readonly next?: string;
-  /** What a summary that begins with it says in its place, because the state is named there already. */
+  /** Replaces the message at the beginning of a summary, because the summary already names the state. */
   readonly brief?: string;
 }
 
@@ -34,7 +34,7 @@ export interface Part {
   readonly project_name: string;
 }
 
-/** `task/load` within the job it is told about, with job and project where those are others. */
+/** `task/load` within the job of `home`; with the names of job and project if these differ. */
 export function nameOf(kind: 'task' | 'trigger', part: Part, home?: Part): string {
   const sameProject = part.project_name === home?.project_name;
   return formatReference({
@@ -46,12 +46,12 @@ export function nameOf(kind: 'task' | 'trigger', part: Part, home?: Part): strin
   });
 }
 
-/** As `millrace` takes it. */
+/** The job as an argument of `millrace`, quoted for a shell. */
 export function jobNameOf(part: Pick<Part, 'project_name' | 'job_name'>): string {
   return shellWord(`${part.project_name}/${part.job_name}`);
 }
 
-/** With the end of its id, as `millrace status` lists it: the workers of one host have one name. */
+/** The name with the end of the id, as in `millrace status`, because all workers of a host have the same name. */
 export function workerName({ id, name }: { readonly id: string; readonly name: string }): string {
   return `${name} (${id.slice(-6)})`;
 }
@@ -64,11 +64,11 @@ export function tokenIdOf(task: string, instant: Date): string {
   return `${task}@${instant.toISOString()}`;
 }
 
-export function counted(number: number, noun: string): string {
+export function formatCount(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
-/** The states of runs and tokens as they end a sentence that begins with a name. */
+/** The predicate of a sentence about a run, token or trigger in this state. */
 const stateWords: Readonly<Record<Explanation['state'], string>> = {
   waiting: 'has not run',
   active: 'has not started',
@@ -90,11 +90,11 @@ const stateWords: Readonly<Record<Explanation['state'], string>> = {
   removed: 'is removed',
 };
 
-const mostInSummary = 2;
+const maxSummaryReasons = 2;
 
 export interface Findings {
   readonly state: Explanation['state'];
-  /** The first ones say most. */
+  /** The most important findings come first. */
   readonly findings: readonly Finding[];
   readonly chain: readonly Link[];
 }
@@ -103,7 +103,7 @@ export function explanationOf(subject: Subject, { state, findings, chain }: Find
   const who = subject.name ?? `run ${subject.id}`;
   const when = subject.instant === null ? '' : ` at ${formatTime(new Date(subject.instant))}`;
   const why = findings
-    .slice(0, mostInSummary)
+    .slice(0, maxSummaryReasons)
     .map(({ message, brief }, i) => (i === 0 ? (brief ?? message) : message))
     .filter((words) => words !== '');
   return {

@@ -1,4 +1,4 @@
-/** What the installation around a tenant has to do with it: who could take a run, and whether a scheduler is there. */
+/** Findings about the installation: which workers could take a run, and whether a scheduler is running. */
 import type { WorkerInfo } from '../../contract/context.ts';
 import { partsOfLane } from '../../contract/lane.ts';
 import { leaseTimes } from '../../contract/lease-times.ts';
@@ -6,13 +6,13 @@ import { mayRun } from '../../runtimes/local-tasks.ts';
 import { shellWord } from '../../kernel/text/shell-word.ts';
 import { findKind } from '../../runtimes/kinds.ts';
 import type { ApiContext } from '../context.ts';
-import { counted, type Finding, finding, formatTime, workerName } from './findings.ts';
+import { formatCount, type Finding, finding, formatTime, workerName } from './findings.ts';
 
 const rememberedMs = 86_400_000;
-/** As long as `/healthz` believes a scheduler that is silent. */
+/** After this time without a heartbeat, a scheduler counts as gone, as in `/healthz`. */
 const schedulerSilentMs = 10_000;
 
-/** All heard of within a day, and those of them that may take runs: not silent for long, and not leaving. */
+/** Workers with a heartbeat within a day, and those of them that may take runs: alive, and not shutting down. */
 export interface Workers {
   readonly known: readonly WorkerInfo[];
   readonly alive: readonly WorkerInfo[];
@@ -25,11 +25,11 @@ export async function findWorkers(ctx: ApiContext): Promise<Workers> {
   return { known, alive: known.filter(({ lastSeenAt, places }) => lastSeenAt.getTime() > since && places > 0) };
 }
 
-/** What keeps anyone from taking a run of this lane; nothing when there is a worker that may. */
+/** Explains why no worker can take a run of this lane. Returns undefined if a worker can. */
 export function unserved(lane: string, workers: Workers): Finding | undefined {
   const { runtime, queue } = partsOfLane(lane);
   const able = workers.alive.filter(({ runtimes }) => runtimes.includes(runtime));
-  if (workers.alive.length === 0) return nobodyAlive(runtime, queue, workers.known);
+  if (workers.alive.length === 0) return noWorkerAlive(runtime, queue, workers.known);
   if (able.some(({ queues }) => queues.includes(queue))) return undefined;
   const away = unavailable({ runtime, queue }, workers.alive);
   if (away !== undefined) return away;
@@ -37,7 +37,7 @@ export function unserved(lane: string, workers: Workers): Finding | undefined {
     const runtimes = [...new Set(workers.alive.flatMap((worker) => worker.runtimes))].sort();
     return finding(
       'runtime_unserved',
-      `no worker alive serves ${runtime} tasks; there is ${listed(runtimes)}`,
+      `no worker alive serves ${runtime} tasks; available runtimes: ${formatList(runtimes)}`,
       { runtime, queue, workers: workers.alive.length, runtimes },
       findKind(runtime)?.remedy(queue === 'default' ? '' : ` --queue ${shellWord(queue)}`),
     );
@@ -45,13 +45,13 @@ export function unserved(lane: string, workers: Workers): Finding | undefined {
   const queues = [...new Set(able.flatMap((worker) => worker.queues))].sort();
   return finding(
     'queue_unserved',
-    `no worker alive serves the queue ${queue} with the runtime ${runtime}; served is ${listed(queues)}`,
+    `no worker alive serves the queue ${queue} with the runtime ${runtime}; served queues: ${formatList(queues)}`,
     { runtime, queue, workers: able.length, queues },
     `start one: millrace worker --queue ${shellWord(queue)}`,
   );
 }
 
-/** For a run that a worker would take if what executes it were available there. */
+/** A finding if workers serve the runtime and queue, but the runtime is unavailable on them. */
 function unavailable(
   { runtime, queue }: { runtime: string; queue: string },
   alive: readonly WorkerInfo[],
@@ -62,7 +62,7 @@ function unavailable(
   });
   const [first] = away;
   if (first === undefined) return undefined;
-  const more = away.length > 1 ? ` (and ${counted(away.length - 1, 'other worker')})` : '';
+  const more = away.length > 1 ? ` (and ${formatCount(away.length - 1, 'other worker')})` : '';
   return finding(
     'runtime_unavailable',
     `the runtime ${runtime} is unavailable on the worker ${workerName(first.worker)}${more}: ${first.reason}`,
@@ -71,7 +71,7 @@ function unavailable(
   );
 }
 
-/** The setting that keeps every worker from a run of this lane. */
+/** A finding if a setting of the installation forbids runs of this lane. */
 export function notAllowed({ tenant, settings }: ApiContext, lane: string): Finding | undefined {
   const { runtime, queue } = partsOfLane(lane);
   if (mayRun(runtime, tenant.name, settings.localTasks)) return undefined;
@@ -79,14 +79,14 @@ export function notAllowed({ tenant, settings }: ApiContext, lane: string): Find
     'runtime_not_allowed',
     `only the tenant default may run tasks of the runtime ${runtime} here (MILLRACE_LOCAL_TASKS=default)`,
     { runtime, queue, setting: 'MILLRACE_LOCAL_TASKS' },
-    'whoever runs the installation can change the setting; or give the task another runtime',
+    'ask the operator of the installation to change the setting, or give the task another runtime',
   );
 }
 
-function nobodyAlive(runtime: string, queue: string, known: readonly WorkerInfo[]): Finding {
+function noWorkerAlive(runtime: string, queue: string, known: readonly WorkerInfo[]): Finding {
   const last = known.toSorted((a, b) => b.lastSeenAt.getTime() - a.lastSeenAt.getTime())[0];
   const heard =
-    last === undefined ? '' : `; the last one, ${workerName(last)}, was heard of at ${formatTime(last.lastSeenAt)}`;
+    last === undefined ? '' : `; the last heartbeat came from ${workerName(last)} at ${formatTime(last.lastSeenAt)}`;
   return finding(
     'no_worker',
     `no worker is alive${heard}`,
@@ -95,19 +95,20 @@ function nobodyAlive(runtime: string, queue: string, known: readonly WorkerInfo[
   );
 }
 
-/** For a run that some worker may take: whether there is room for it. One that executes nothing needs none. */
+/** For a run that a worker may take: whether a place is free. A run of runtime `none` needs no place. */
 export function roomFor(lane: string, workers: Workers, before: number): Finding {
   const { runtime, queue } = partsOfLane(lane);
   const serving = workers.alive.filter((w) => w.runtimes.includes(runtime) && w.queues.includes(queue));
   const places = sum(serving.map((worker) => worker.places));
   const running = sum(serving.map((worker) => worker.running));
   const data = { runtime, queue, before, workers: serving.length, places, running };
-  const ahead = before === 0 ? 'it is the next of its lane' : `about ${counted(before, 'run')} of its lane come first`;
+  const ahead =
+    before === 0 ? 'it is the next of its lane' : `about ${formatCount(before, 'run')} of its lane come first`;
   if (runtime === 'none') return finding('queued', `it is queued: ${ahead}, and it takes no place`, data);
   if (running >= places) {
     return finding(
       'places_taken',
-      `all places of those who may take it are taken (${places}, of ${counted(serving.length, 'worker')}); ${ahead}`,
+      `all ${places} places of the ${formatCount(serving.length, 'worker')} that may take it are taken; ${ahead}`,
       data,
       'it starts when its turn comes; more workers or a larger MILLRACE_MAX_TASKS make room',
     );
@@ -126,7 +127,7 @@ export async function schedulerAway(ctx: ApiContext): Promise<Finding | undefine
   );
 }
 
-function listed(words: readonly string[]): string {
+function formatList(words: readonly string[]): string {
   return words.length === 0 ? 'none' : words.join(', ');
 }
 

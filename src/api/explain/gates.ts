@@ -1,8 +1,8 @@
-/** Why a run waits at a limit: of its job's instants, of its task's runs, or of a pool; and who holds it. */
+/** Explains which limit a run waits at (instants of its job, runs of its task, or a pool), and which runs hold the places. */
 import { shellWord } from '../../kernel/text/shell-word.ts';
 import type { ApiContext } from '../context.ts';
 import { findGate, type GateRow, type HolderRow, listActiveInstants, listHolders } from './queries.ts';
-import { counted, type Finding, finding, nameOf, formatTime } from './findings.ts';
+import { formatCount, type Finding, finding, nameOf, formatTime } from './findings.ts';
 
 interface Waiting {
   readonly id: string;
@@ -11,7 +11,7 @@ interface Waiting {
   readonly rank: Date;
 }
 
-/** Nothing when the gate is gone by now. */
+/** Returns undefined if the gate has been deleted meanwhile. */
 export async function gateOf(ctx: ApiContext, run: Waiting): Promise<Finding | undefined> {
   const gate = await findGate(ctx.db, run);
   if (gate === undefined) return undefined;
@@ -24,14 +24,14 @@ async function byInstants(ctx: ApiContext, gate: GateRow): Promise<Finding> {
   const active = await listActiveInstants(ctx.db, gate.id);
   const first =
     active[0] === undefined ? '' : `, among them ${formatTime(active[0].instant)} since ${formatTime(active[0].since)}`;
-  const message = `its job may have ${counted(gate.capacity ?? gate.used, 'active instant')}, and has ${gate.used}${first}`;
-  const next = 'it goes on when an active instant is over; max_active_instants in the job says how many may be';
+  const message = `its job may have ${formatCount(gate.capacity ?? gate.used, 'active instant')}, and has ${gate.used}${first}`;
+  const next = 'it continues when an active instant ends; max_active_instants of the job sets the limit';
   return finding('job_limit', message, { ...limitOf(gate), instants: active }, next);
 }
 
 function byTask(gate: GateRow, holders: readonly HolderRow[]): Finding {
-  const message = `its task may have ${counted(gate.capacity ?? gate.used, 'run')} at once, and has ${gate.used}`;
-  const next = 'it goes on when one of them ends; max_running of the task says how many may run';
+  const message = `its task may have ${formatCount(gate.capacity ?? gate.used, 'run')} at once, and has ${gate.used}`;
+  const next = 'it continues when one of them ends; max_running of the task sets the limit';
   return finding('task_limit', message, { ...limitOf(gate), holders: holders.map(renderHolder) }, next);
 }
 
@@ -40,12 +40,12 @@ function byPool(gate: GateRow, holders: readonly HolderRow[]): Finding {
   const data = { ...limitOf(gate), pool: name, holders: holders.map(renderHolder) };
   const set = `millrace pool set ${shellWord(name)} N`;
   if (gate.capacity === 0) {
-    return finding('pool_full', `the pool ${name} has no places`, data, `${set} gives it some`);
+    return finding('pool_full', `the pool ${name} has no places`, data, `${set} gives it places`);
   }
   const some = [...new Set(holders.map(nameOfHolder))].slice(0, 3);
   const held = some.length === 0 ? '' : `, by ${some.join(', ')}`;
   const taken = `${gate.used} of ${gate.capacity ?? gate.used} places of the pool ${name} are taken`;
-  return finding('pool_full', taken + held, data, `it goes on when a place is free; ${set} gives it more`);
+  return finding('pool_full', taken + held, data, `it continues when a place is free; ${set} gives the pool more`);
 }
 
 function limitOf({ id, capacity, used, before }: GateRow): Record<string, unknown> {

@@ -1,11 +1,11 @@
 /**
- * What explanations of tokens and triggers read: the token, who counts for it and whether they have, what blocks those
- * in turn, and a trigger's schedule, marks and firings. Walks indexes only, and stops at a bound.
+ * Statements for explanations of tokens and triggers: the token, its parents and whether they have counted, what blocks the
+ * parents, and the schedule, marks and firings of a trigger. Each statement walks indexes only, and is bounded.
  */
 import { type Db, sql } from '../../kernel/sql.ts';
 import { triggerColumns, type TriggerRow } from '../../scheduler/queries.ts';
 import type { State } from '../shapes.ts';
-import { mostCounted, mostListed, ofTask, taskPart } from './queries.ts';
+import { maxCounted, maxListed, ofTask, taskPart } from './queries.ts';
 import type { Part } from './findings.ts';
 import { tokenState } from '../instants/token-state.ts';
 
@@ -18,11 +18,11 @@ export type ExplainedToken = Part & {
   readonly count: number;
   readonly cleared_at: Date | null;
   readonly held: boolean;
-  /** Its run that is not finished, else the newest one since the last clear. */
+  /** The unfinished run, else the newest run since the last clear. */
   readonly run: string | null;
 };
 
-/** Without an instant, at the newest one that the task has a token for; else its job; else at none. */
+/** Without an instant: at the newest instant of the task's tokens, else of its job's tokens, else at none. */
 export function findToken(db: Db, id: string, instant: Date | undefined): Promise<ExplainedToken | undefined> {
   return db.maybeOne<ExplainedToken>(sql`
     select ${taskPart}, task.threshold, task.paused, task.removed_at is not null as removed, at.instant,
@@ -65,13 +65,13 @@ export type ParentRow = Part & {
   readonly paused: boolean;
   readonly threshold: number;
   readonly count: number;
-  /** Whether there is a token: something has counted for it, or someone has activated it. */
+  /** Whether a token exists: a parent has counted for it, or a user has activated it. */
   readonly begun: boolean;
   readonly state: State;
-  /** A failed attempt that another follows has counted for nothing. */
+  /** Whether a further attempt follows. Until then, a failed attempt does not count. */
   readonly retrying: boolean;
   readonly retry_at: Date | null;
-  /** Its newest finished run. */
+  /** The newest finished run. */
   readonly run: string | null;
   readonly run_state: State | null;
   readonly finished_at: Date | null;
@@ -83,7 +83,7 @@ export function listParents(db: Db, task: string, instant: Date): Promise<Parent
       select parent_id, kind, ${instant}::timestamptz - offset_ms * interval '1 millisecond' as instant
         from task_edge
        where child_id = ${task}
-       limit ${mostCounted}
+       limit ${maxCounted}
     )
     select ${taskPart}, edges.kind, edges.instant, task.paused, task.threshold, coalesce(t.count, 0) as count,
            t.task_id is not null as begun, ${tokenState} as state,
@@ -111,15 +111,15 @@ export function listParents(db: Db, task: string, instant: Date): Promise<Parent
 export type BlockedRow = Part & {
   readonly instant: Date;
   readonly state: State;
-  /** More than one edge leads to it. */
+  /** Whether more than one edge leads to it. */
   readonly several: boolean;
 };
 
-const deepest = 30;
+const maxChainLength = 30;
 
 /**
- * The token, a parent that has not counted for it, a parent that has not counted for that one, and so on up to one that
- * is not waiting itself. Of several the one that is over comes first, then one that waits.
+ * Lists the token, a parent that has not counted for it, a parent of that parent, and so on, up to one that is not waiting.
+ * Among several parents it follows one that has ended, else one that waits.
  */
 export function listBlocked(db: Db, task: string, instant: Date): Promise<BlockedRow[]> {
   return db.rows<BlockedRow>(sql`
@@ -130,7 +130,7 @@ export function listBlocked(db: Db, task: string, instant: Date): Promise<Blocke
         from blocked
        cross join lateral (
          select e.parent_id as task_id, at.instant, s.state
-           from (select * from task_edge where child_id = blocked.task_id limit ${mostCounted}) as e
+           from (select * from task_edge where child_id = blocked.task_id limit ${maxCounted}) as e
           cross join lateral (select blocked.instant - e.offset_ms * interval '1 millisecond' as instant) as at
            left join token t on t.task_id = e.parent_id and t.instant = at.instant
           cross join lateral (select ${tokenState} as state) as s
@@ -142,7 +142,7 @@ export function listBlocked(db: Db, task: string, instant: Date): Promise<Blocke
           order by s.state in ('active', 'running', 'retry'), s.state = 'waiting', e.parent_id
           limit 1
        ) as parent
-       where blocked.n < ${deepest} and blocked.state = 'waiting'
+       where blocked.n < ${maxChainLength} and blocked.state = 'waiting'
     )
     select ${taskPart}, blocked.instant, blocked.state,
            (select count(*) from (select 1 from task_edge where child_id = task.id limit 2) as tasks)
@@ -157,7 +157,7 @@ export type ExplainedTrigger = Part &
   TriggerRow & {
     readonly paused: boolean;
     readonly removed: boolean;
-    /** Who applied the job's version of now. */
+    /** The current version of the job, and who applied it. */
     readonly version: number;
     readonly actor: string | null;
     readonly applied_at: Date | null;
@@ -177,11 +177,11 @@ export function findExplainedTrigger(db: Db, id: string): Promise<ExplainedTrigg
      where trigger.id = ${id}`);
 }
 
-/** A trigger at one of its instants, or at what would be one. */
+/** A trigger at an instant, which need not be on its schedule. */
 export type TriggerAt = Omit<ExplainedTrigger, 'actor' | 'applied_at'> & {
   readonly instant: Date;
   readonly fired: boolean;
-  /** It lies in a range that is still being caught up. */
+  /** Whether the instant lies in a range that is still being caught up. */
   readonly catching_up: boolean;
 };
 
@@ -198,7 +198,7 @@ export function listParentTriggers(db: Db, task: string, instant: Date): Promise
       select trigger_id, ${instant}::timestamptz - offset_ms * interval '1 millisecond' as instant
         from trigger_edge
        where task_id = ${task}
-       limit ${mostCounted}
+       limit ${maxCounted}
     )
     select ${triggerPart}, at.instant, ${whatBecame}
       from edges at
@@ -208,7 +208,7 @@ export function listParentTriggers(db: Db, task: string, instant: Date): Promise
      order by project.name, job.name, trigger.name, at.instant`);
 }
 
-/** The triggers of a task's job, each as it is now. */
+/** The current triggers of a job. */
 export function listJobTriggers(db: Db, job: string): Promise<ExplainedTrigger[]> {
   return db.rows<ExplainedTrigger>(sql`
     select ${triggerPart}, null as actor, null as applied_at
@@ -217,7 +217,7 @@ export function listJobTriggers(db: Db, job: string): Promise<ExplainedTrigger[]
       join project on project.id = job.project_id
      where trigger.job_id = ${job} and trigger.removed_at is null
      order by trigger.name
-     limit ${mostListed}`);
+     limit ${maxListed}`);
 }
 
 export type TriggerFacts = {
@@ -226,11 +226,11 @@ export type TriggerFacts = {
   readonly last_cause: string | null;
 };
 
-/** How many tasks it leads to, and what it fired for last. */
+/** The number of tasks that depend on the trigger, and its last firing. */
 export function findTriggerFacts(db: Db, id: string): Promise<TriggerFacts> {
   return db.one<TriggerFacts>(sql`
     select (select count(*)::integer
-              from (select 1 from trigger_edge where trigger_id = ${id} limit ${mostCounted}) as edges) as tasks,
+              from (select 1 from trigger_edge where trigger_id = ${id} limit ${maxCounted}) as edges) as tasks,
            newest.instant as last_fired, newest.cause as last_cause
       from (select 1) as always
       left join lateral (
@@ -256,7 +256,7 @@ export function listCatchups(db: Db, trigger: string): Promise<CatchupLeft[]> {
       from catchup
      where trigger_id = ${trigger}
      order by from_at
-     limit ${mostListed}`);
+     limit ${maxListed}`);
 }
 
 /** Why an instant of a trigger fired, and whether it is being caught up. */
@@ -269,7 +269,7 @@ export function findInstant(
     select array(
              select cause from firing where trigger_id = ${trigger} and instant = ${instant}
               order by cause = 'schedule' desc, cause
-              limit ${mostListed}) as causes,
+              limit ${maxListed}) as causes,
            exists (
              select 1 from catchup
               where trigger_id = ${trigger} and from_at <= ${instant} and to_at > ${instant}) as catching_up`);

@@ -1,8 +1,8 @@
 /**
- * Why it ran, or why it has not: the handlers. Every answer is the state, one sentence, the reasons behind it and the
- * chain of causes; all of it is read from the tables as they are, nothing is kept for it.
+ * Handlers that explain why something ran or has not run. A response has the state, one sentence, the reasons, and the chain of
+ * causes. Everything is read from the current tables; nothing is stored for explanations.
  */
-import { type ApiContext, type ApiHandlers, found } from '../context.ts';
+import { type ApiContext, type ApiHandlers, requireFound } from '../context.ts';
 import type { explainEndpoints } from './endpoints.ts';
 import { findExplainedTrigger, findToken } from './graph-queries.ts';
 import { findExplainedRun } from './queries.ts';
@@ -12,7 +12,7 @@ import { explainInstant, explainTrigger } from './trigger.ts';
 import { type Explanation, explanationOf, nameOf, tokenIdOf } from './findings.ts';
 
 async function ofRun(ctx: ApiContext, id: string): Promise<Explanation> {
-  const run = found(await findExplainedRun(ctx.db, id), 'run', id);
+  const run = requireFound(await findExplainedRun(ctx.db, id), 'run', id);
   const { task, instant } = run;
   const subject = {
     kind: 'run' as const,
@@ -25,7 +25,7 @@ async function ofRun(ctx: ApiContext, id: string): Promise<Explanation> {
 }
 
 async function ofToken(ctx: ApiContext, id: string, wished: Date | undefined): Promise<Explanation> {
-  const token = found(await findToken(ctx.db, id, wished), 'task', id);
+  const token = requireFound(await findToken(ctx.db, id, wished), 'task', id);
   const { instant, job_id: job } = token;
   const subject = {
     kind: 'token' as const,
@@ -38,7 +38,7 @@ async function ofToken(ctx: ApiContext, id: string, wished: Date | undefined): P
 }
 
 async function ofTrigger(ctx: ApiContext, id: string, instant: Date | undefined): Promise<Explanation> {
-  const trigger = found(await findExplainedTrigger(ctx.db, id), 'trigger', id);
+  const trigger = requireFound(await findExplainedTrigger(ctx.db, id), 'trigger', id);
   const subject = {
     kind: 'trigger' as const,
     id: trigger.id,

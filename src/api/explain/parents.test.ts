@@ -17,7 +17,7 @@ const day = (n: number): string => `2026-01-0${n}T00:00:00.000Z`;
 const far = '2999-01-01T00:00:00.000Z';
 const daily = { name: 't', start: day(1), period: '1d' };
 
-/** `b` waits for `a`, as `edge` says, and for `also`, which does nothing by itself. */
+/** `b` waits for `a` by the given edge, and for `also`, which never runs by itself. */
 function pair(a: object = {}, edge: object = { depends: ['task/a', 'task/also'] }): Promise<MadeJob> {
   return makeJob(api, { tasks: [{ name: 'a', ...a }, { name: 'also' }, { name: 'b', threshold: 2, ...edge }] });
 }
@@ -39,7 +39,7 @@ function triggered(trigger: object, paused = false): Promise<MadeJob> {
   return makeJob(api, { paused, triggers: [{ ...daily, ...trigger }], tasks });
 }
 
-describe('a token that waits for a task', () => {
+describe('tokens that wait for a task', () => {
   const cases: Why[] = [
     {
       code: 'counting',
@@ -159,14 +159,14 @@ describe('a token that waits for a task', () => {
       says: 'the job of first/task/a is paused',
     },
   ];
-  it.each(cases)('says $code when $when', async ({ code, ask, says, first }) => {
+  it.each(cases)('the explanation has $code when $when', async ({ code, ask, says, first }) => {
     const why = await ask();
     expect(why.state).toBe('waiting');
     expect(why.reasons.find((reason) => reason.code === code)?.message).toContain(says);
     if (first) expect(why.reasons[0]?.code).toBe(code);
   });
 
-  it('tells who has counted and who has not', async () => {
+  it('the explanation lists which parents have counted', async () => {
     const job = await pair();
     await end(job, 'a');
     const why = await whyB(job);
@@ -182,7 +182,7 @@ describe('a token that waits for a task', () => {
     expect(why.summary).toContain('has not run: it has 1 of the 2 counts it needs; nothing has counted for task/also');
   });
 
-  it('goes back to the instant that the offset of an edge names', async () => {
+  it('the offset of an edge selects the instant of the parent', async () => {
     const job = await makeJob(api, { tasks: [{ name: 'a' }, { name: 'b', depends: ['task/a@1d'] }] });
     await end(job, 'a', 'failure', day(1));
     const why = await whyB(job, day(2));
@@ -190,7 +190,7 @@ describe('a token that waits for a task', () => {
     expect(why.next).toMatch(/^millrace activate 'p .*\/job' a 2026-01-01T00:00:00Z runs it again$/);
   });
 
-  it('is led over those that wait to the one that blocks them all', async () => {
+  it('the chain leads over waiting tokens to the one that blocks them all', async () => {
     const tasks = [
       { name: 'a' },
       { name: 'b', depends: ['task/a'] },
@@ -205,14 +205,14 @@ describe('a token that waits for a task', () => {
       ['token', 'task/b waits for 2026-01-01T00:00:00Z, for task/a'],
       ['token', 'task/a failed for 2026-01-01T00:00:00Z'],
     ]);
-    // what is over blocks more surely than what only waits
+    // an ended parent comes before one that only waits
     const last = await whyToken(api, job.tasks['d'], day(1));
     expect(last.chain[0]?.message).toBe('task/d waits for 2026-01-01T00:00:00Z, among others for task/a');
     expect(last.chain.map(({ id }) => id)).toEqual([`${job.tasks['d']}@${day(1)}`, `${job.tasks['a']}@${day(1)}`]);
   });
 });
 
-describe('a token that waits for a trigger', () => {
+describe('tokens that wait for a trigger', () => {
   const cases: Why[] = [
     {
       code: 'trigger_not_due',
@@ -258,7 +258,7 @@ describe('a token that waits for a trigger', () => {
         await fire(api, job.triggers['t'], day(3));
         return whyB(job, day(2));
       },
-      says: 'trigger/t passed over 2026-01-02T00:00:00Z: it was missed, and catchup is none',
+      says: 'trigger/t skipped 2026-01-02T00:00:00Z: it was missed, and catchup is none',
     },
     {
       code: 'trigger_catching_up',
@@ -284,13 +284,13 @@ describe('a token that waits for a trigger', () => {
       says: 'trigger/t fired for 2026-01-01T00:00:00Z before the clear',
     },
   ];
-  it.each(cases)('says $code when $when', async ({ code, ask, says }) => {
+  it.each(cases)('the explanation has $code when $when', async ({ code, ask, says }) => {
     const why = await ask();
     expect(why.state).toBe('waiting');
     expect(why.reasons.find((reason) => reason.code === code)?.message).toContain(says);
   });
 
-  it('is led to the trigger', async () => {
+  it('the chain leads to the trigger', async () => {
     const tasks = [
       { name: 'a', depends: ['trigger/t'] },
       { name: 'b', depends: ['task/a'] },

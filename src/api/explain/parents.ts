@@ -1,11 +1,11 @@
-/** Whether a task has counted for a token that waits for it; if not, why, and whether it still can. */
+/** Judges the parents of a waiting token: whether a parent has counted; if not, why, and whether it still can. */
 import { shellWord } from '../../kernel/text/shell-word.ts';
 import type { ApiContext } from '../context.ts';
 import { type BlockedRow, listBlocked, listParentTriggers, type ParentRow } from './graph-queries.ts';
 import { judgeInstant } from './trigger.ts';
 import { type Finding, finding, jobNameOf, type Link, nameOf, type Part, formatTime, tokenIdOf } from './findings.ts';
 
-/** A parent, and why it has not counted since the token was last cleared; nothing when it has. */
+/** A parent, and why it has not counted since the last clear of the token; `finding` is undefined if it has. */
 export interface Judged {
   readonly name: string;
   readonly kind: 'trigger' | ParentRow['kind'];
@@ -20,7 +20,7 @@ export function judgeParent(parent: ParentRow, child: Part, clearedAt: Date | nu
   return { name, kind, instant, finding: hasCounted ? undefined : whyNot(parent, name) };
 }
 
-/** Its newest run ended as the edge wants it, and no further attempt follows. */
+/** Whether the newest run ended in the way that the edge requires, and no further attempt follows. */
 function counts({ kind, run_state: state, retrying }: ParentRow): boolean {
   if (state === null || state === 'cancelled' || retrying) return false;
   return kind === 'done' || (kind === 'success') === (state === 'success');
@@ -42,22 +42,22 @@ function whyNot(parent: ParentRow, name: string): Finding {
 
 type Data = Record<string, unknown>;
 
-type Teller = (parent: ParentRow, name: string, data: Data) => Finding;
+type Explainer = (parent: ParentRow, name: string, data: Data) => Finding;
 
-const waiting: Teller = ({ begun, count, threshold, instant }, name, data) => {
+const waiting: Explainer = ({ begun, count, threshold, instant }, name, data) => {
   if (!begun) return finding('parent_not_begun', `nothing has counted for ${name} at ${formatTime(instant)} yet`, data);
   const message = `${name} waits itself, with ${count} of ${threshold} counts, at ${formatTime(instant)}`;
   return finding('parent_waiting', message, { ...data, count, threshold });
 };
 
-const retrying: Teller = ({ instant, retry_at }, name, data) => {
+const retrying: Explainer = ({ instant, retry_at }, name, data) => {
   const due = retry_at === null ? '' : `, due at ${formatTime(retry_at)}`;
   const message = `${name} is to be tried again for ${formatTime(instant)}${due}`;
   return finding('parent_retrying', message, { ...data, retry_at });
 };
 
-/** By the states that are not final. */
-const moving: Partial<Record<ParentRow['state'], Teller>> = {
+/** Explainers of the states that are not final. */
+const moving: Partial<Record<ParentRow['state'], Explainer>> = {
   waiting,
   active: ({ instant }, name, data) => finding('parent_queued', `${name} is queued for ${formatTime(instant)}`, data),
   running: ({ instant }, name, data) =>
@@ -65,12 +65,12 @@ const moving: Partial<Record<ParentRow['state'], Teller>> = {
   retry: retrying,
 };
 
-const before: Teller = (parent, name, data) => {
+const before: Explainer = (parent, name, data) => {
   const message = `${name} ended for ${formatTime(parent.instant)}, but what it counted was cleared`;
   return finding('parent_counted_before', message, data, again(parent));
 };
 
-const otherwise: Teller = (parent, name, data) => {
+const otherwise: Explainer = (parent, name, data) => {
   const { state, instant, kind } = parent;
   const message = `${name} ended in ${state} for ${formatTime(instant)}, where ${wanted[kind]}`;
   if (state === 'success') return finding('parent_succeeded', message, data);
@@ -81,7 +81,7 @@ function again(parent: ParentRow): string {
   return `millrace activate ${jobNameOf(parent)} ${shellWord(parent.name)} ${formatTime(parent.instant)} runs it again`;
 }
 
-/** What blocks a token, what blocks that in turn, and so on up to what is not waiting itself, or to a trigger. */
+/** The chain of tokens that block a token, up to one that is not waiting, or to a trigger. */
 export async function blockedChain(ctx: ApiContext, token: Part & { readonly instant: Date }): Promise<Link[]> {
   const rows = await listBlocked(ctx.db, token.id, token.instant);
   const links = rows.map((row, i) => blockedLink(row, rows[i + 1], token));

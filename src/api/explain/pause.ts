@@ -1,4 +1,4 @@
-/** Who paused a job, and when, as far as the event log still tells. */
+/** Explains who paused a job and when, if the event log still has the event. */
 import type { ApiContext } from '../context.ts';
 import { findJobEvent } from './queries.ts';
 import { type Finding, finding, jobNameOf, type Part, formatTime } from './findings.ts';

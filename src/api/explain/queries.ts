@@ -1,18 +1,18 @@
 /**
- * What explanations of runs read: the run itself, what it waits behind, who holds a limit, where it came from and what
- * followed from it. Each statement walks indexes and stops at a bound, so that none grows with queue or history.
+ * Statements for explanations of runs: the run, the runs before it, the holders of a limit, its causes, and what followed.
+ * Each statement walks indexes and is bounded, so its cost does not grow with the queue or the history.
  */
 import { type Db, sql } from '../../kernel/sql.ts';
 import type { State } from '../shapes.ts';
 import type { Part } from './findings.ts';
 import { tokenState } from '../instants/token-state.ts';
 
-/** Lists in answers are cut here, and counts stop here. */
-export const mostListed = 20;
-export const mostCounted = 1_000;
-const longestChain = 30;
+/** Maximum items of a list in a response, and maximum rows that are counted. */
+export const maxListed = 20;
+export const maxCounted = 1_000;
+const maxChainLength = 30;
 
-/** Names as `Part` wants them, of rows `task`, `job` and `project`. */
+/** The columns of `Part`, from rows `task`, `job` and `project`. */
 export const taskPart = sql`
            task.id, task.name, job.id as job_id, job.name as job_name, project.name as project_name`;
 export const ofTask = sql`
@@ -30,7 +30,7 @@ export type ExplainedRun = {
   readonly finished_at: Date | null;
   readonly reason: string | null;
   readonly exit_code: number | null;
-  /** Of a run that is not finished; null of others. */
+  /** null for a finished run, like `rank` and `gate`. */
   readonly lane: string | null;
   readonly rank: Date | null;
   readonly gate: string | null;
@@ -39,7 +39,7 @@ export type ExplainedRun = {
   readonly cancel: boolean;
   readonly lease_until: Date | null;
   readonly beat_at: Date | null;
-  /** The task; null when the run belongs to none. */
+  /** null: the run belongs to no task. */
   readonly task: TaskOfRun | null;
 };
 
@@ -79,8 +79,8 @@ export function findExplainedRun(db: Db, id: string): Promise<ExplainedRun | und
 }
 
 /**
- * How many runs of the lane are to be handed out before this one; no more than `mostCounted` are counted. The order keeps
- * it on live_ready: without one the planner would rather scan the table and stop when it has found enough.
+ * Counts the runs of the lane that are handed out before this one, up to `maxCounted`. The `order by` makes the planner use
+ * live_ready; without it, the planner would scan the table until it has found enough rows.
  */
 export async function countBefore(db: Db, run: { id: string; lane: string; rank: Date }): Promise<number> {
   const row = await db.one<{ n: number }>(sql`
@@ -91,7 +91,7 @@ export async function countBefore(db: Db, run: { id: string; lane: string; rank:
          where lane = ${run.lane} and worker_id is null and not parked and gate is null
            and (rank, id) < (${run.rank}::timestamptz, ${run.id}::uuid)
          order by rank, id
-         limit ${mostCounted}
+         limit ${maxCounted}
       ) as before`);
   return row.n;
 }
@@ -102,7 +102,7 @@ export type GateRow = {
   readonly name: string | null;
   readonly capacity: number | null;
   readonly used: number;
-  /** How many wait at it before this run. */
+  /** The number of runs that wait at the gate before this one. */
   readonly before: number;
 };
 
@@ -115,7 +115,7 @@ export function findGate(db: Db, run: { id: string; gate: string; rank: Date }):
                   from live
                  where live.gate = gate.id and (live.rank, live.id) < (${run.rank}::timestamptz, ${run.id}::uuid)
                  order by live.rank, live.id
-                 limit ${mostCounted}
+                 limit ${maxCounted}
               ) as waiting) as before
       from gate
      where gate.id = ${run.gate}`);
@@ -125,14 +125,14 @@ export type HolderRow = {
   readonly run: string;
   readonly instant: Date | null;
   readonly running: boolean;
-  /** Null: the run is about a node. */
+  /** null: the run belongs to a node. */
   readonly task: Part | null;
   readonly node: { readonly name: string; readonly execution: string } | null;
 };
 
 /**
- * Some of the runs that have passed a task's or pool's gate: those that run (few enough to look through: workers have
- * places), and those among the first of the lane.
+ * Some of the runs that hold places of a task's or pool's gate: running runs (few, because the places of workers limit them),
+ * and runs among the first of the lane.
  */
 export function listHolders(db: Db, gate: string, lane: string): Promise<HolderRow[]> {
   return db.rows<HolderRow>(sql`
@@ -140,20 +140,20 @@ export function listHolders(db: Db, gate: string, lane: string): Promise<HolderR
       select id, task_id, instant, true as running
         from live
        where worker_id is not null and permits @> array[${gate}::uuid]
-       limit ${mostListed}
+       limit ${maxListed}
     ),
     first_ready as (
       select id, task_id, instant, permits
         from live
        where lane = ${lane} and worker_id is null and not parked and gate is null
        order by rank, id
-       limit ${mostCounted}
+       limit ${maxCounted}
     ),
     holders as (
       select * from running
       union all
       select id, task_id, instant, false from first_ready where permits @> array[${gate}::uuid]
-       limit ${mostListed}
+       limit ${maxListed}
     )
     select holders.id as run, holders.instant, holders.running,
            (select to_jsonb(part)
@@ -171,7 +171,7 @@ export function listActiveInstants(db: Db, job: string): Promise<{ instant: Date
       from active_instant
      where job_id = ${job}
      order by instant
-     limit ${mostListed}`);
+     limit ${maxListed}`);
 }
 
 export type CauseRow = Part & {
@@ -186,7 +186,7 @@ export type CauseRow = Part & {
   readonly trigger: Part | null;
 };
 
-/** The run, the run that caused it, and so on; of each the trigger, where that was the cause. */
+/** The run, the run that caused it, and so on; each with its trigger, if a trigger caused it. */
 export function listCauses(db: Db, run: string): Promise<CauseRow[]> {
   return db.rows<CauseRow>(sql`
     with recursive link as (
@@ -207,7 +207,7 @@ export function listCauses(db: Db, run: string): Promise<CauseRow[]> {
          union all
          select id, task_id, instant, attempt, priority, cause, queued_at, state::text from run where id = link.cause
        ) as earlier
-       where link.n < ${longestChain}
+       where link.n < ${maxChainLength}
     )
     select ${taskPart}, link.id as run, link.instant, link.attempt, link.priority, link.state, link.cause,
            link.queued_at, task.threshold,
@@ -225,12 +225,12 @@ export function listCauses(db: Db, run: string): Promise<CauseRow[]> {
      order by link.n`);
 }
 
-/** Whether that many links are all there may be to see. */
+/** Whether the chain has reached its maximum length, so that it may be incomplete. */
 export function isCut(links: readonly unknown[]): boolean {
-  return links.length >= longestChain;
+  return links.length >= maxChainLength;
 }
 
-/** For which instant, and why, the trigger fired that a run names as its cause; edges may have been edited since. */
+/** The firings of the trigger that caused a run. Edges may have been edited since, so the run's own instant is tried too. */
 export function listFirings(
   db: Db,
   run: { trigger: string; task: string; instant: Date },
@@ -246,7 +246,7 @@ export function listFirings(
           union
          select ${run.instant}::timestamptz))
      order by firing.cause = 'schedule' desc, firing.cause
-     limit ${mostListed}`);
+     limit ${maxListed}`);
 }
 
 export type BackfillOf = {
@@ -256,7 +256,7 @@ export type BackfillOf = {
   readonly created_at: Date;
 };
 
-/** Which of these backfills a run may be of: it was queued since then, at that priority. The newest, if several. */
+/** The newest of these backfills that can have caused the run: it is older than the run and has the same priority. */
 export function findBackfillOf(
   db: Db,
   ids: readonly string[],
@@ -272,7 +272,7 @@ export function findBackfillOf(
 
 export type ActRow = { readonly type: string; readonly actor: string | null; readonly at: Date };
 
-/** Who made a run that no trigger and no run caused, and whether by running the whole job: its event comes right after. */
+/** Who created a run that no trigger and no run caused. If the whole job was run, the event `job.run` follows in the log. */
 export function findMaker(db: Db, run: string, job: string): Promise<ActRow | undefined> {
   return db.maybeOne<ActRow>(sql`
     with made as (
@@ -293,7 +293,7 @@ export function findMaker(db: Db, run: string, job: string): Promise<ActRow | un
       ) as whole on whole.type = 'job.run' and whole.at = made.at`);
 }
 
-/** The newest event of a type about a job, among its newest ones. */
+/** The newest event of a type about a job, among its newest `maxCounted` events. */
 export function findJobEvent(
   db: Db,
   about: { job: string; type: string; at?: Date | undefined },
@@ -305,14 +305,14 @@ export function findJobEvent(
           from event
          where subject = ${about.job}
          order by seq desc
-         limit ${mostCounted}
+         limit ${maxCounted}
       ) as newest
      where type = ${about.type} and at = coalesce(${about.at}::timestamptz, at)
      order by seq desc
      limit 1`);
 }
 
-/** The retry that waits, or the run that has come of it. */
+/** The scheduled retry, or the run that it has become. */
 export function findNextAttempt(
   db: Db,
   run: { id: string; task: string; instant: Date },
@@ -340,14 +340,14 @@ export type ChildRow = Part & {
   readonly state: State;
 };
 
-/** Tasks that a result of a run in this state counts for, by the edges as they are now. */
+/** Tasks for which a run that ended in this state counts, by the current edges. */
 export function listChildren(db: Db, run: { task: string; instant: Date; state: string }): Promise<ChildRow[]> {
   return db.rows<ChildRow>(sql`
     with counting as (
       select child_id, kind, offset_ms
         from task_edge
        where parent_id = ${run.task} and (kind = 'done' or (kind = 'success') = (${run.state}::text = 'success'))
-       limit ${mostListed + 1}
+       limit ${maxListed + 1}
     )
     select ${taskPart}, e.kind, at.instant, coalesce(t.count, 0) as count, task.threshold, ${tokenState} as state
       from counting e

@@ -20,19 +20,19 @@ beforeEach(() => {
 
 const day = (n: number): string => `2026-01-0${n}T00:00:00.000Z`;
 
-/** A run that waits on a queue of its own. */
+/** A run that waits in its own queue. */
 async function ready(parts: object = {}, task: object = {}): Promise<{ job: MadeJob; queue: string; run: string }> {
   const queue = `q-${newId()}`;
   const job = await makeJob(api, { tasks: [{ name: 'only', queue, ...task }], ...parts });
   return { job, queue, run: await activate(api, job.tasks['only'], day(1)) };
 }
 
-/** A worker's; its end is how it is told from others of the same name. */
+/** The id of a worker; its end distinguishes workers of the same name. */
 const boxId = '01890a5d-0000-7000-8000-000000a1b2c3';
 
 const process = { process: { command: ['true'] } };
 
-/** A run that a stand-in worker has. */
+/** A run that a stand-in worker holds. */
 async function running(task: object = {}): Promise<{ job: MadeJob; run: string; lease: number }> {
   const { job } = await ready({}, task);
   const [claimed] = await claimTask(api, job.tasks['only']);
@@ -54,7 +54,7 @@ async function limited(parts: object, task: object = {}): Promise<string> {
 const takeBack = (): Promise<number> =>
   api.db.exec(sql`select take_back_runs(interval '10 seconds', ${new Date(api.ctx.time.now())})`);
 
-describe('a run that has not started', () => {
+describe('runs that have not started', () => {
   const cases: Why[] = [
     {
       code: 'no_worker',
@@ -63,7 +63,7 @@ describe('a run that has not started', () => {
         aliveWorker(api, { id: boxId, name: 'gone', lastSeenAt: new Date(api.ctx.time.now() - 40_000) });
         return whyRun(api, (await ready()).run);
       },
-      says: 'the last one, gone (a1b2c3), was heard of at',
+      says: 'the last heartbeat came from gone (a1b2c3) at',
       first: true,
     },
     {
@@ -73,7 +73,7 @@ describe('a run that has not started', () => {
         aliveWorker(api, { runtimes: ['none', 'process'] });
         return whyRun(api, (await ready({}, { docker: { image: 'i', args: [] } })).run);
       },
-      says: 'no worker alive serves docker tasks; there is none, process',
+      says: 'no worker alive serves docker tasks; available runtimes: none, process',
       first: true,
     },
     {
@@ -95,7 +95,7 @@ describe('a run that has not started', () => {
         aliveWorker(api, { runtimes: ['process'], queues: [queue] });
         return whyRun(api, run);
       },
-      says: 'with the runtime none; served is default',
+      says: 'with the runtime none; served queues: default',
       first: true,
     },
     {
@@ -107,7 +107,7 @@ describe('a run that has not started', () => {
         aliveWorker(api, { runtimes: ['process'], queues: ['a', queue], places: 2, running: 2 });
         return whyRun(api, await activate(api, job.tasks['only'], day(3)));
       },
-      says: 'are taken (2, of 1 worker); about 2 runs of its lane come first',
+      says: 'all 2 places of the 1 worker that may take it are taken; about 2 runs of its lane come first',
       first: true,
     },
     {
@@ -140,7 +140,7 @@ describe('a run that has not started', () => {
         aliveWorker(api, { id: boxId, name: 'leaver', queues: [queue], places: 0 });
         return whyRun(api, run);
       },
-      says: 'the last one, leaver (a1b2c3), was heard of at',
+      says: 'the last heartbeat came from leaver (a1b2c3) at',
       first: true,
     },
     {
@@ -184,7 +184,7 @@ describe('a run that has not started', () => {
         await takeBack();
         return whyRun(api, run);
       },
-      says: 'its worker was lost once',
+      says: 'was lost once, and it was handed out again',
     },
     {
       code: 'task_removed',
@@ -208,14 +208,14 @@ describe('a run that has not started', () => {
       says: 'no scheduler of this tenant is running',
     },
   ];
-  it.each(cases)('says $code when $when', async ({ code, ask, says, first }) => {
+  it.each(cases)('the explanation has $code when $when', async ({ code, ask, says, first }) => {
     const why = await ask();
     expect(why).toMatchObject({ state: 'active', subject: { kind: 'run' } });
     expect(why.reasons.find((reason) => reason.code === code)?.message).toContain(says);
     if (first) expect(why.reasons[0]?.code).toBe(code);
   });
 
-  it('names both a limit and the want of a worker, and says what to do about the first', async () => {
+  it('a limit and a missing worker are both named, with advice for the limit', async () => {
     const why = await whyRun(api, await limited({ project: 'both', name: 'job' }, { pool: 'two things' }));
     expect(why.reasons.map(({ code }) => code)).toEqual(['pool_full', 'no_worker', 'activated']);
     expect(why.next).toContain("millrace pool set 'two things'");
@@ -227,21 +227,21 @@ describe('a run that has not started', () => {
   it.each([
     ['default', 'start one: millrace worker --functions FILE.js'],
     ['gpu', 'start one: millrace worker --functions FILE.js --queue gpu'],
-  ])('says how to start a worker that has functions, for the queue %s', async (queue, next) => {
+  ])('the advice is to start a worker with functions, for the queue %s', async (queue, next) => {
     aliveWorker(api);
     const why = await whyRun(api, (await ready({}, { queue, function: { name: 'f' } })).run);
     expect([why.reasons[0]?.code, why.next]).toEqual(['runtime_unserved', next]);
   });
 
-  it('says of a pool without places that it has none, though one is still held', async () => {
+  it('a pool without places is reported as such, even if a place is still held', async () => {
     const run = await limited({}, { pool: 'dbp' });
     await api.call('PUT /api/pools/{name}', { params: { name: 'dbp' }, body: { places: 0 } });
     const why = await whyRun(api, run);
     expect(why.reasons[0]).toMatchObject({ code: 'pool_full', message: 'the pool dbp has no places' });
-    expect(why.next).toBe('millrace pool set dbp N gives it some');
+    expect(why.next).toBe('millrace pool set dbp N gives it places');
   });
 
-  it('has nothing to hope of a worker that has been silent for long, however long a lease is', async () => {
+  it('a worker that has been silent for long does not count as alive, even with a long lease', async () => {
     const lastSeenAt = new Date(api.ctx.time.now() - 40_000);
     const there = aliveWorker(api);
     aliveWorker(api, { lastSeenAt });
@@ -249,7 +249,7 @@ describe('a run that has not started', () => {
     expect((await findWorkers({ ...api.ctx, settings })).alive).toEqual([there]);
   });
 
-  it('tells who holds a limit, those that run first', async () => {
+  it('the holders of a limit are listed, running runs first', async () => {
     const job = await makeJob(api, { tasks: [{ name: 'only', max_running: 2 }] });
     const [first, second, third] = [
       await activate(api, job.tasks['only'], day(1)),
@@ -272,13 +272,13 @@ describe('a run that has not started', () => {
     });
   });
 
-  it('names the instants that are active', async () => {
+  it('the active instants are listed', async () => {
     const { reasons } = await whyRun(api, await limited({ max_active_instants: 1 }));
     expect(reasons[0]).toMatchObject({ code: 'job_limit', data: { instants: [{ instant: day(1) }] } });
   });
 });
 
-describe('a run that a worker has', () => {
+describe('runs that a worker holds', () => {
   const cases: Why[] = [
     {
       code: 'running',
@@ -298,7 +298,7 @@ describe('a run that a worker has', () => {
         await api.call('POST /api/runs/{id}/cancel', { params: { id: run } });
         return whyRun(api, run);
       },
-      says: 'has been told to kill it',
+      says: 'will kill it',
       first: true,
     },
     {
@@ -313,7 +313,7 @@ describe('a run that a worker has', () => {
       first: true,
     },
   ];
-  it.each(cases)('says $code when $when', async ({ code, ask, says, first }) => {
+  it.each(cases)('the explanation has $code when $when', async ({ code, ask, says, first }) => {
     const why = await ask();
     expect(why.state).toBe('running');
     expect(why.reasons.find((reason) => reason.code === code)?.message).toContain(says);
@@ -321,21 +321,21 @@ describe('a run that a worker has', () => {
   });
 });
 
-describe('a run that has ended', () => {
+describe('runs that have ended', () => {
   it.each([
     ['success', 'succeeded'],
     ['failure', 'failed'],
     ['timeout', 'timed_out'],
     ['error', 'errored'],
     ['cancelled', 'cancelled'],
-  ])('in %s says %s, and who made it', async (state, code) => {
+  ])('a run that ended in %s has the reason %s, and its creator', async (state, code) => {
     const { run } = await ended(state);
     const why = await whyRun(api, run);
     expect(why.state).toBe(state);
     expect(why.reasons.map((reason) => reason.code)).toEqual([code, 'activated', 'counted_nothing']);
   });
 
-  it('and is to be tried again says when', async () => {
+  it('a run with a scheduled retry names its time', async () => {
     const { run } = await ended('failure', { retry: { max_attempts: 3, delay: '1h' } });
     const why = await whyRun(api, run);
     expect(why.reasons.at(-1)).toMatchObject({
@@ -345,7 +345,7 @@ describe('a run that has ended', () => {
     });
   });
 
-  it('and was tried again names the other, which names it', async () => {
+  it('a run and its retry name each other', async () => {
     const { run, job } = await ended('failure', { retry: { max_attempts: 2, delay: '1s' } });
     api.advance(2_000);
     await api.db.exec(sql`select queue_retries(10, ${new Date(api.ctx.time.now())})`);
@@ -364,7 +364,7 @@ describe('a run that has ended', () => {
     ]);
   });
 
-  it('names what it counts for, by the kind of its end', async () => {
+  it('the tasks for which a run counts depend on its result', async () => {
     const job = await makeJob(api, {
       tasks: [
         { name: 'only' },
@@ -384,14 +384,14 @@ describe('a run that has ended', () => {
   });
 });
 
-describe('asking', () => {
-  it('is for viewers, too', async () => {
+describe('access to explanations', () => {
+  it('viewers may read explanations', async () => {
     const { run } = await ready();
     const seen = await api.as(keyOf('viewer'))('GET /api/explain/run/{id}', { params: { id: run } });
     expect(seen.subject).toMatchObject({ kind: 'run', id: run, instant: day(1) });
   });
 
-  it('about what does not exist is answered so', async () => {
+  it('an unknown id is not found', async () => {
     await expect(whyRun(api, newId())).rejects.toEqual(refusal(404));
     await expect(whyRun(api, 'nonsense')).rejects.toEqual(refusal(400));
   });

@@ -1,20 +1,13 @@
-/** Why a run has not started, who runs it, or how it ended and what followed. */
+/** Explains why a run has not started, which worker runs it, or how it ended and what followed. */
 import { shellWord } from '../../kernel/text/shell-word.ts';
 import type { ApiContext } from '../context.ts';
 import { traceBack } from './chain.ts';
 import { findWorkers, notAllowed, roomFor, schedulerAway, unserved, type Workers } from './fleet.ts';
 import { gateOf } from './gates.ts';
 import { pauseOf } from './pause.ts';
+import { countBefore, type ExplainedRun, findNextAttempt, listChildren, maxListed, type TaskOfRun } from './queries.ts';
 import {
-  countBefore,
-  type ExplainedRun,
-  findNextAttempt,
-  listChildren,
-  mostListed,
-  type TaskOfRun,
-} from './queries.ts';
-import {
-  counted,
+  formatCount,
   type Finding,
   finding,
   type Findings,
@@ -26,7 +19,7 @@ import {
   workerName,
 } from './findings.ts';
 
-/** What stands in its way or came of it first, and where it came from last; for a finished run the other way round. */
+/** Puts the obstacles first and the cause last. For a finished run: its end, its cause, what followed. */
 export async function explainRun(ctx: ApiContext, run: ExplainedRun): Promise<Findings> {
   const [origin, findings] = await Promise.all([traceBack(ctx, run.id), findingsOf(ctx, run)]);
   const cause = origin === undefined ? [] : [origin.cause];
@@ -38,7 +31,7 @@ export async function explainRun(ctx: ApiContext, run: ExplainedRun): Promise<Fi
   };
 }
 
-/** How it ended, why it ran, what followed. */
+/** Puts the cause after the end of the run and before what followed. */
 function withCause([end, ...followed]: readonly Finding[], cause: readonly Finding[]): Finding[] {
   return [...(end === undefined ? [] : [end]), ...cause, ...followed];
 }
@@ -71,7 +64,7 @@ async function position(
   return roomFor(run.lane, workers, await countBefore(ctx.db, run));
 }
 
-/** A removed task counts as paused, too. */
+/** A removed task is also marked as paused. */
 async function whyHeld(ctx: ApiContext, task: TaskOfRun): Promise<Finding> {
   return task.removed ? removedTask(task) : pauseOf(ctx, task);
 }
@@ -80,12 +73,12 @@ export function removedTask(task: Part): Finding {
   return finding('task_removed', 'the task is no longer part of its job', { task: task.id, job: task.job_id });
 }
 
-const mostLosses = 3;
+const maxLosses = 3;
 
 function lossesOf(run: ExplainedRun): Finding[] {
   if (run.losses === 0) return [];
   const times = run.losses === 1 ? 'once' : 'twice';
-  const message = `its worker was lost ${times}, or what ran it there, and it was handed out again; the ${mostLosses}rd time ends it in error`;
+  const message = `its worker, or the process that ran it there, was lost ${times}, and it was handed out again; the ${maxLosses}rd loss ends it in error`;
   return [finding('lease_lost', message, { losses: run.losses, lease: run.lease })];
 }
 
@@ -115,14 +108,14 @@ async function whoRuns(ctx: ApiContext, run: ExplainedRun, worker: string): Prom
 function cancelWished(name: string): Finding {
   return finding(
     'cancel_wished',
-    `it is to be cancelled, and the worker ${name} has been told to kill it`,
+    `it is to be cancelled, and the worker ${name} will kill it`,
     {},
-    'it ends when its worker has killed it; if that is lost, when its lease is',
+    'it ends when its worker has killed it; if the worker is lost, when its lease expires',
   );
 }
 
 function silentWorker(run: ExplainedRun, name: string): Finding {
-  const heard = run.beat_at === null ? '' : `, and was last heard of at ${formatTime(run.beat_at)}`;
+  const heard = run.beat_at === null ? '' : `; its last heartbeat was at ${formatTime(run.beat_at)}`;
   return finding(
     'worker_silent',
     `the worker ${name} has not renewed its lease${heard}`,
@@ -149,13 +142,13 @@ async function endOf(ctx: ApiContext, run: ExplainedRun): Promise<Finding[]> {
   return [end, ...(await whatFollowed(ctx, run, task, instant))];
 }
 
-/** What its reason adds to its state: that of a cancelled run begins with what the state says. */
+/** The part of the reason that does not repeat the state. The reason of a cancelled run begins with the state. */
 function detailOf({ state, reason }: ExplainedRun): string {
   if (reason === null) return '';
   return state === 'cancelled' ? reason.replace(/^(it was )?cancelled ?/, '') : reason;
 }
 
-/** The reason of a timeout is a sentence that says it all. */
+/** The reason of a timeout is already a complete message. */
 function endMessage(state: ExplainedRun['state'], words: string, detail: string): string {
   if (detail === '') return words;
   return state === 'timeout' ? detail : `${words} (${detail})`;
@@ -173,7 +166,7 @@ async function whatFollowed(ctx: ApiContext, run: ExplainedRun, task: TaskOfRun,
     return [finding('tried_again', message, { run: again.id, attempt: again.attempt, at: again.at })];
   }
   if (children.length === 0) return [countedNothing(run, task, instant)];
-  const shown = children.slice(0, mostListed);
+  const shown = children.slice(0, maxListed);
   const names = shown.slice(0, 3).map((child) => nameOf('task', child, task));
   const rest = children.length > names.length ? ' and others' : '';
   const data = shown.map((child) => ({
@@ -195,7 +188,7 @@ function retryAt(retry: { attempt: number; at: Date }, task: Pick<TaskOfRun, 'ma
 
 function countedNothing(run: ExplainedRun, task: TaskOfRun, instant: Date): Finding {
   const again = `millrace activate ${jobNameOf(task)} ${shellWord(task.name)} ${formatTime(instant)}`;
-  const attempts = run.attempt < task.max_attempts ? '' : ` after ${counted(run.attempt, 'attempt')}`;
+  const attempts = run.attempt < task.max_attempts ? '' : ` after ${formatCount(run.attempt, 'attempt')}`;
   if (run.state === 'success') return finding('counted_nothing', 'nothing waits for its success');
   const what = run.state === 'cancelled' ? 'a cancelled run counts for nothing' : `nothing waits for that${attempts}`;
   return finding('counted_nothing', what, { attempt: run.attempt, max_attempts: task.max_attempts }, again);

@@ -16,7 +16,7 @@ const day = (n: number): string => `2026-01-0${n}T00:00:00.000Z`;
 const far = '2999-01-01T00:00:00.000Z';
 const daily = { name: 't', start: day(1), period: '1d' };
 
-/** `b` waits for `a`, as `edge` says, and for `also`, which does nothing by itself. */
+/** `b` waits for `a` by the given edge, and for `also`, which never runs by itself. */
 function pair(a: object = {}, edge: object = { depends: ['task/a', 'task/also'] }): Promise<MadeJob> {
   return makeJob(api, { tasks: [{ name: 'a', ...a }, { name: 'also' }, { name: 'b', threshold: 2, ...edge }] });
 }
@@ -38,13 +38,13 @@ function triggered(trigger: object, paused = false): Promise<MadeJob> {
   return makeJob(api, { paused, triggers: [{ ...daily, ...trigger }], tasks });
 }
 
-describe('a token that is in its own way', () => {
+describe('obstacles of the token itself', () => {
   const cases: Why[] = [
     {
       code: 'no_parents',
       when: 'nothing leads to it',
       ask: async () => whyToken(api, (await makeJob(api)).tasks['only'], day(1)),
-      says: 'only when someone runs it',
+      says: 'only when a user activates it',
       first: true,
     },
     {
@@ -91,7 +91,7 @@ describe('a token that is in its own way', () => {
         await fire(api, job.triggers['t'], day(1));
         return whyB(await makeJob(api, { project, triggers: [daily], tasks: [b] }));
       },
-      says: 'released at the next look',
+      says: 'released at the next check',
       first: true,
     },
     {
@@ -117,7 +117,7 @@ describe('a token that is in its own way', () => {
       first: true,
     },
   ];
-  it.each(cases)('says $code when $when', async ({ code, ask, says, first }) => {
+  it.each(cases)('the explanation has $code when $when', async ({ code, ask, says, first }) => {
     const why = await ask();
     expect(why.state).toBe('waiting');
     expect(why.reasons.find((reason) => reason.code === code)?.message).toContain(says);
@@ -125,8 +125,8 @@ describe('a token that is in its own way', () => {
   });
 });
 
-describe('a token that has a run', () => {
-  it('tells what the run tells', async () => {
+describe('tokens with a run', () => {
+  it('a token is explained by its run', async () => {
     const job = await makeJob(api);
     const run = await activate(api, job.tasks['only'], day(1));
     const queued = await whyToken(api, job.tasks['only'], day(1));
@@ -142,7 +142,7 @@ describe('a token that has a run', () => {
     ]);
   });
 
-  it('that is to be tried again says when, first of all', async () => {
+  it('the time of a scheduled retry comes first', async () => {
     const job = await makeJob(api, { tasks: [{ name: 'only', retry: { max_attempts: 2, delay: '1h' } }] });
     await end(job, 'only', 'failure');
     const why = await whyToken(api, job.tasks['only'], day(1));
@@ -154,8 +154,8 @@ describe('a token that has a run', () => {
   });
 });
 
-describe('a token that has run and counts again', () => {
-  it('says how far it has come', async () => {
+describe('tokens that have run and count again', () => {
+  it('the explanation gives the count towards the next run', async () => {
     const job = await pair();
     for (const task of ['a', 'also']) await end(job, task);
     await finish(api, await claimTask(api, job.tasks['b']));
@@ -166,8 +166,8 @@ describe('a token that has run and counts again', () => {
   });
 });
 
-describe('which instant is explained', () => {
-  it('is the newest of the task, else of its job', async () => {
+describe('explained instant', () => {
+  it('without an instant, the newest of the task is explained, else that of its job', async () => {
     const job = await pair();
     await end(job, 'a', 'success', day(1));
     await end(job, 'a', 'success', day(2));
@@ -179,7 +179,7 @@ describe('which instant is explained', () => {
     expect((await whyToken(api, alone.tasks['b'])).subject.instant).toBe(day(3));
   });
 
-  it('is none where nothing has begun, and then the triggers say when something will', async () => {
+  it('without any instant, the explanation lists the next firings of the triggers', async () => {
     const job = await triggered({ start: far });
     const why = await whyB(job, undefined);
     const open = await whyToken(api, job.tasks['b']);
@@ -191,7 +191,7 @@ describe('which instant is explained', () => {
     expect(bare.next).toBe('millrace run bare/j');
   });
 
-  it('may be written with any offset, encoded or not', async () => {
+  it('an instant may have any offset, encoded or not', async () => {
     const job = await makeJob(api);
     const task = job.tasks['only'] ?? '';
     for (const id of [`${task}@2026-01-01T02:00:00+02:00`, encodeURIComponent(`${task.toUpperCase()}@${day(1)}`)]) {
@@ -203,7 +203,7 @@ describe('which instant is explained', () => {
   });
 
   it.each(['nonsense', `${newId()}@`, `${newId()}@yesterday`, `${newId()}@${day(1)}@${day(2)}`])(
-    'is refused when it is %s',
+    'the id %s is rejected',
     async (id) => {
       await expect(api.call('GET /api/explain/token/{id}', { params: { id } })).rejects.toMatchObject({
         status: 400,
@@ -212,7 +212,7 @@ describe('which instant is explained', () => {
     },
   );
 
-  it('of a task that is unknown is unknown', async () => {
+  it('an unknown task is not found', async () => {
     await expect(whyToken(api, newId(), day(1))).rejects.toEqual(refusal(404));
   });
 });

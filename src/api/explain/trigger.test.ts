@@ -30,7 +30,7 @@ async function catchingUp(job: MadeJob): Promise<void> {
     values (${job.triggers['t']}, ${day(1)}, ${day(5)}, 'earliest', 1, 2, 1)`);
 }
 
-/** By the trigger alone, or at an instant of it. */
+/** Explains the trigger, or one of its instants. */
 const why = (job: MadeJob, instant?: string) => whyTrigger(api, job.triggers['t'], instant);
 
 interface Told extends Why {
@@ -56,7 +56,7 @@ const cases: Told[] = [
   },
   {
     code: 'no_scheduler',
-    when: 'nobody could fire it',
+    when: 'no scheduler could fire it',
     ask: async () => {
       api.schedulers.splice(0);
       return why(await triggered());
@@ -157,7 +157,7 @@ const instants: Told[] = [
   },
   {
     code: 'trigger_off_schedule',
-    when: 'it is none of its instants',
+    when: 'it is not on the schedule',
     ask: async () => why(await triggered(), '2026-01-01T12:00:00.000Z'),
     says: 'its next instant after that is 2026-01-02T00:00:00Z',
     state: 'off_schedule',
@@ -209,7 +209,7 @@ const instants: Told[] = [
   },
   {
     code: 'no_scheduler',
-    when: 'it is due and nobody could fire it',
+    when: 'it is due and no scheduler could fire it',
     ask: async () => {
       api.schedulers.splice(0);
       return why(await triggered(), day(1));
@@ -227,10 +227,10 @@ async function check({ code, ask, says, first, state }: Told): Promise<void> {
   if (first) expect(answer.reasons[0]?.code).toBe(code);
 }
 
-describe('a trigger', () => {
-  it.each(cases)('says $code when $when', check);
+describe('explanations of triggers', () => {
+  it.each(cases)('the explanation has $code when $when', check);
 
-  it('goes back to who applied it', async () => {
+  it('the chain names the user who applied the job', async () => {
     const job = await triggered({ start: far }, { project: 'who', name: 'j' });
     const { chain, subject, summary } = await why(job);
     expect(subject).toMatchObject({ kind: 'trigger', name: 'who/j/trigger/t', instant: null, job: job.id });
@@ -241,10 +241,10 @@ describe('a trigger', () => {
   });
 });
 
-describe('an instant of a trigger', () => {
-  it.each(instants)('says $code when $when', check);
+describe('explanations of instants', () => {
+  it.each(instants)('the explanation has $code when $when', check);
 
-  it('that a backfill fired says which', async () => {
+  it('an instant that a backfill fired names the backfill', async () => {
     const job = await triggered();
     const backfill = newId();
     await api.db.exec(sql`
@@ -260,8 +260,8 @@ describe('an instant of a trigger', () => {
   });
 });
 
-describe('asking for what does not exist', () => {
-  it('is answered so', async () => {
+describe('unknown triggers', () => {
+  it('an unknown trigger is not found', async () => {
     await expect(whyTrigger(api, newId())).rejects.toEqual(refusal(404));
     await expect(whyTrigger(api, 'nonsense')).rejects.toEqual(refusal(400));
     const job = await triggered();

@@ -1,4 +1,4 @@
-/** When a trigger fires next and what keeps it; and what became of one of its instants. */
+/** Explains when a trigger fires next and what prevents it, and whether it fired for an instant. */
 import { compileSchedule, countInstants, nextInstant, type Schedule } from '../../calendar/schedule.ts';
 import { specOf } from '../../scheduler/spec.ts';
 import type { ApiContext } from '../context.ts';
@@ -13,7 +13,7 @@ import {
   type TriggerFacts,
 } from './graph-queries.ts';
 import { pauseOf } from './pause.ts';
-import { counted, type Finding, finding, type Findings, jobNameOf, type Link, formatTime } from './findings.ts';
+import { formatCount, type Finding, finding, type Findings, jobNameOf, type Link, formatTime } from './findings.ts';
 
 type TriggerState = Findings['state'];
 
@@ -22,7 +22,7 @@ export interface Verdict {
   readonly finding: Finding;
 }
 
-/** What is known of one instant of a trigger. `who` is how the sentence calls the trigger. */
+/** Judges one instant of a trigger. `who` is the subject of the sentence. */
 export function judgeInstant(trigger: TriggerAt, who: string, nowMs: number): Verdict {
   const { instant } = trigger;
   const instantMs = instant.getTime();
@@ -43,8 +43,7 @@ export function judgeInstant(trigger: TriggerAt, who: string, nowMs: number): Ve
     return verdict('catching_up', 'trigger_catching_up', message);
   }
   const passed = trigger.latest !== null && instant <= trigger.latest;
-  if (passed)
-    return verdict('skipped', 'trigger_skipped', `${who} passed over ${formatTime(instant)}${policyOf(trigger)}`);
+  if (passed) return verdict('skipped', 'trigger_skipped', `${who} skipped ${formatTime(instant)}${policyOf(trigger)}`);
   if (trigger.paused) {
     const message = `${who} does not fire while its job is paused; it would be due at ${formatTime(due)}`;
     return verdict('paused', 'trigger_paused', message, `millrace unpause ${jobNameOf(trigger)}`);
@@ -64,10 +63,10 @@ function policyOf(trigger: TriggerAt): string {
   if (trigger.catchup === 'none') return ': it was missed, and catchup is none';
   if (trigger.catchup === 'last') return ': it was missed, and catchup fires the last one only';
   if (trigger.catchup_window_ms !== null) return ': it was missed, and lies outside of the catchup window';
-  return ', or the record of it is gone';
+  return ', or its record has been deleted';
 }
 
-/** The trigger as a whole. */
+/** Explains the trigger as a whole. */
 export async function explainTrigger(ctx: ApiContext, trigger: ExplainedTrigger): Promise<Findings> {
   const [facts, catchups, scheduler, pause] = await Promise.all([
     findTriggerFacts(ctx.db, trigger.id),
@@ -92,7 +91,7 @@ function stateOf(trigger: ExplainedTrigger, coming: TriggerState, catchups: numb
   return catchups > 0 && coming !== 'due' ? 'catching_up' : coming;
 }
 
-/** Marks may lag behind what has fired. */
+/** Uses the last firing as well, because the trigger's marks may lag behind it. */
 export function nextOf(trigger: ExplainedTrigger, facts: TriggerFacts | undefined, nowMs: number): Verdict {
   const schedule = compileSchedule(specOf(trigger));
   const fired = facts?.last_cause === 'schedule' ? (facts.last_fired?.getTime() ?? 0) : 0;
@@ -120,7 +119,7 @@ function leftOf(trigger: ExplainedTrigger, left: CatchupLeft): Finding {
   const schedule = compileSchedule(specOf(trigger));
   const all = countInstants(schedule, left.from_at.getTime(), left.to_at.getTime());
   const open = Math.ceil((all * (left.pieces - left.next_piece)) / left.pieces);
-  const message = `about ${counted(open, 'missed instant')} from ${formatTime(left.from_at)} on are still to be fired`;
+  const message = `about ${formatCount(open, 'missed instant')} from ${formatTime(left.from_at)} on are still to be fired`;
   return finding('trigger_catching_up', message, { trigger: trigger.id, ...left, instants: all, left: open });
 }
 
@@ -129,7 +128,7 @@ function removedTrigger(trigger: ExplainedTrigger): Finding {
 }
 
 function unused({ tasks }: TriggerFacts): Finding[] {
-  return tasks > 0 ? [] : [finding('trigger_unused', 'no task depends on it, so that its firing starts nothing')];
+  return tasks > 0 ? [] : [finding('trigger_unused', 'no task depends on it, so its firing starts nothing')];
 }
 
 function lastFired(facts: TriggerFacts): Finding[] {
@@ -144,7 +143,7 @@ function appliedBy(trigger: ExplainedTrigger): Link[] {
   return [{ what: 'person', id: trigger.actor, at: trigger.applied_at.toISOString(), message }];
 }
 
-/** One instant of it. */
+/** Explains one instant of the trigger. */
 export async function explainInstant(ctx: ApiContext, trigger: ExplainedTrigger, instant: Date): Promise<Findings> {
   const [{ causes, catching_up }, facts, scheduler] = await Promise.all([
     findInstant(ctx.db, trigger.id, instant),
@@ -158,7 +157,7 @@ export async function explainInstant(ctx: ApiContext, trigger: ExplainedTrigger,
     return { state, findings: [whole, ...unused(facts)], chain: [firedLink(at, causes), ...appliedBy(trigger)] };
   }
   const away = scheduler === undefined ? [] : [scheduler];
-  // only what is due waits for nothing but a scheduler
+  // a due instant waits only for a scheduler, so that finding comes first
   const both = state === 'due' ? [...away, found] : [found, ...away];
   return { state, findings: [...both, ...unused(facts)], chain: appliedBy(trigger) };
 }

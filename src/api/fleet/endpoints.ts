@@ -1,4 +1,4 @@
-/** The installation as a tenant sees it: status, workers, schedulers; and the stash that all projects share. */
+/** The installation from the view of a tenant: status, workers, schedulers, and the stash that all projects share. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
 import { runRow } from '../jobs/endpoints.ts';
@@ -13,7 +13,7 @@ const worker = z.object({
   running_tasks: z.int(),
   total_tasks: z.int(),
   runtimes: z.array(z.string()),
-  /** By runtime, why the worker takes none of its tasks now. An engine of an older build leaves it out. */
+  /** Runtime → why the worker takes none of its tasks now. Older engines leave it out. */
   unavailable: z.record(z.string(), z.string()).optional(),
   queues: z.array(z.string()),
   status: z.enum(['up', 'gone']),
@@ -45,7 +45,7 @@ export const fleetEndpoints = endpoints({
   'GET /api/workers': {
     ...view,
     summary:
-      'Workers seen in the last 24 hours: the 1,000 heard of last, fewer where they have very many queues; with `limit` all of them, a page at a time',
+      'Workers seen in the last 24 hours: the 1,000 with the latest heartbeats, fewer if they have very many queues; with `limit` all of them, a page at a time',
     tag: 'fleet',
     query: pageWish,
     answer: arrayOrPage(worker),
@@ -82,7 +82,7 @@ export const fleetEndpoints = endpoints({
     answer: arrayOrPage(z.string()),
   },
   'PUT /api/stash/{key}': {
-    summary: 'Keep bytes in the global stash, encrypted',
+    summary: 'Store bytes in the global stash, encrypted',
     tag: 'stash',
     allow: ['operator'],
     params: keyPath,
@@ -121,7 +121,7 @@ export const fleetEndpoints = endpoints({
     answer: 'bytes',
   },
   'PUT /int-api/jobs/{id}/stash/{instant}/{key}': {
-    summary: "Keep bytes in an instant's stash, from a task of that job",
+    summary: "Store bytes in an instant's stash, from a task of that job",
     tag: 'tasks and workers',
     allow: ['task'],
     params: jobStashPath,

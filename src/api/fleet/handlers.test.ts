@@ -24,13 +24,13 @@ const worker = (id: string, lastSeenAt: Date) => ({
   queues: ['default'],
 });
 
-describe('the fleet', () => {
-  it('answers the health check to anyone', async () => {
+describe('fleet', () => {
+  it('anyone may call the health check', async () => {
     const answer = await api.fetch('GET', '/healthcheck');
     expect([answer.status, await answer.text()]).toEqual([200, 'OK']);
   });
 
-  it('counts projects, workers and running tasks', async () => {
+  it('the status counts projects, workers and running tasks', async () => {
     const job = await makeJob(api);
     await activate(api, job.tasks['only'], '2026-01-01T00:00:00Z');
     const runs = await claim(api);
@@ -40,7 +40,7 @@ describe('the fleet', () => {
     api.workers.splice(0);
   });
 
-  it('lists workers of the last day, up or gone', async () => {
+  it('workers of the last day are listed as up or gone', async () => {
     api.workers.push(
       worker(newId(), ago(minute / 2)),
       worker(newId(), ago(2 * minute)),
@@ -53,7 +53,7 @@ describe('the fleet', () => {
     api.workers.splice(0);
   });
 
-  it('shows a worker with its last runs', async () => {
+  it('a worker is shown with its last runs', async () => {
     const job = await makeJob(api);
     await activate(api, job.tasks['only'], '2026-01-01T00:00:00Z');
     await runAll(api, 'failure');
@@ -71,7 +71,7 @@ describe('the fleet', () => {
     await finish(api, runs);
   });
 
-  it('lists schedulers of the last hour with the trigger they wait for', async () => {
+  it('schedulers of the last hour are listed with the trigger they wait for', async () => {
     const job = await makeJob(api, { triggers: [{ name: 't', start: '2026-01-01T00:00:00Z', period: '1d' }] });
     const next = job.triggers['t'] ?? null;
     const scheduler = { version: '1.0.0', queuedTriggers: 3 };

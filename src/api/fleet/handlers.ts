@@ -1,15 +1,15 @@
-/** The installation as a tenant sees it: its counts, the workers, its schedulers. */
+/** The installation from the view of a tenant: its counts, workers and schedulers. */
 import type { SchedulerInfo, WorkerInfo } from '../../contract/context.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
-import { type ApiContext, type ApiHandlers, found } from '../context.ts';
+import { type ApiContext, type ApiHandlers, requireFound } from '../context.ts';
 import type { fleetEndpoints } from './endpoints.ts';
 import { listRunsOfWorker } from '../runs/queries.ts';
-import { written } from '../wire-times.ts';
+import { toWire } from '../wire-times.ts';
 
 type Endpoints = typeof fleetEndpoints;
 
 const minuteMs = 60_000;
-/** Waterwheel's: how long after its last sign of life each is still listed, and still counted as there. */
+/** As in Waterwheel: how long after its last heartbeat each is still listed (`listedMs`), and still counted as up (`upMs`). */
 export const fleetTimes = {
   workers: { listedMs: 24 * 60 * minuteMs, upMs: minuteMs },
   schedulers: { listedMs: 60 * minuteMs, upMs: minuteMs },
@@ -68,9 +68,9 @@ function renderScheduler(ctx: ApiContext, scheduler: SchedulerInfo, jobs: Readon
 }
 
 export interface FleetPicture {
-  /** In one line: it changes when workers or schedulers come, go, or have other work. */
+  /** A text that changes when workers or schedulers come, go, or get other work. */
   readonly fleet: string;
-  /** The scheduler alone, whatever it does. */
+  /** A text that changes when a scheduler comes or goes. */
   readonly scheduler: string;
 }
 
@@ -82,7 +82,7 @@ export async function fleetPicture(ctx: ApiContext): Promise<FleetPicture> {
   const leading = lead.map((scheduler) => renderScheduler(ctx, scheduler, new Map()));
   const shown = [...crew.map((worker) => renderWorker(ctx, worker)), ...leading];
   return {
-    // a sign of life alone changes nothing
+    // a heartbeat alone is no change
     fleet: JSON.stringify(shown.map((each) => ({ ...each, last_seen_datetime: undefined }))),
     scheduler: JSON.stringify(leading.map(({ uuid, status }) => [uuid, status])),
   };
@@ -107,9 +107,9 @@ export const fleetHandlers: ApiHandlers<Omit<Endpoints, Extract<keyof Endpoints,
   },
   'GET /api/workers/{id}': async ({ params, query }, ctx) => {
     const id = params.id.toLowerCase();
-    const worker = found(await ctx.directory.worker(id), 'worker', id);
+    const worker = requireFound(await ctx.directory.worker(id), 'worker', id);
     const tasks = await listRunsOfWorker(ctx.db, { worker: id, states: query.state, upTo: worker.lastSeenAt });
-    return { ...renderWorker(ctx, worker), tasks: tasks.map(written) };
+    return { ...renderWorker(ctx, worker), tasks: tasks.map(toWire) };
   },
   'GET /api/schedulers': async (_, ctx) => {
     const seen = await ctx.directory.schedulers(ago(ctx, schedulers.listedMs));

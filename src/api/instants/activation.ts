@@ -1,23 +1,23 @@
 /**
- * Activating tokens, one or many: each gets one run at once. Many go in batches, each a commit of its own, so that no
- * lock is held for long. Whether a token is wanted is judged again once it is locked: two who ask for all that failed
- * make one run of each. A retry that waited gives way to the run.
+ * Activates one or many tokens: each gets one run at once. Many tokens are activated in batches with a commit each, so that no
+ * lock is held for long. The state of a token is checked again under its lock, so that two concurrent requests for all failed
+ * tokens create one run of each. The run replaces a waiting retry.
  */
 import type { Caller } from '../../contract/roles.ts';
 import type { Input } from '../../http/endpoint.ts';
-import { type ApiContext, author, badRequest, found } from '../context.ts';
+import { type ApiContext, author, badRequest, requireFound } from '../context.ts';
 import type { instantEndpoints, TokenState } from './endpoints.ts';
 import { type State, stateOf, states } from '../shapes.ts';
 import { activateTokens, lockTokens } from '../jobs/change-queries.ts';
 import { listTasks } from '../jobs/queries.ts';
-import { knownJob } from '../jobs/handlers.ts';
+import { requireJob } from '../jobs/handlers.ts';
 import { holdTask, judgeTokens, type JudgedToken, lastInstant, nextTokens } from '../tasks/queries.ts';
 
 const batchSize = 1_000;
 
 export interface TokenFilter {
   readonly task: string;
-  /** Exclusive, both. */
+  /** Exclusive, like `before`. */
   readonly after: Date | undefined;
   readonly before: Date | undefined;
   readonly instants?: readonly Date[] | undefined;
@@ -25,10 +25,10 @@ export interface TokenFilter {
 }
 
 /**
- * A task's tokens that a filter finds, a batch at a time. What comes into being meanwhile, beyond the newest there is at
- * the start, is left alone: a task that feeds itself would never end.
+ * Yields the matching tokens of a task in batches, up to the newest token at the start. Newer tokens are left out, because a
+ * task that triggers itself would make the loop endless.
  */
-async function* matching(ctx: ApiContext, filter: TokenFilter): AsyncGenerator<JudgedToken[]> {
+async function* findMatching(ctx: ApiContext, filter: TokenFilter): AsyncGenerator<JudgedToken[]> {
   const { task, before, instants } = filter;
   const upTo = await lastInstant(ctx.db, { task, after: filter.after, before });
   let after = filter.after;
@@ -45,15 +45,15 @@ interface Wanted {
   readonly task: string;
   readonly instants: readonly Date[];
   readonly priority: string;
-  /** Only those that are in one of these states once they are locked. */
+  /** Only tokens in one of these states, checked under the lock. */
   readonly states?: readonly State[];
 }
 
-/** One commit; then the workers are told. */
+/** Activates in one commit, then wakes the workers. */
 export async function activate(ctx: ApiContext, caller: Caller | undefined, wanted: Wanted): Promise<string[]> {
   const { task, priority, states: only } = wanted;
   const runs = await ctx.db.transaction(async (tx) => {
-    found((await holdTask(tx, task)) || undefined, 'task', task);
+    requireFound((await holdTask(tx, task)) || undefined, 'task', task);
     await lockTokens(tx, task, wanted.instants);
     const instants =
       only === undefined
@@ -70,7 +70,7 @@ export async function activate(ctx: ApiContext, caller: Caller | undefined, want
   return runs;
 }
 
-/** Answers how many runs were made. */
+/** Returns the number of created runs. */
 export async function activateMatching(
   ctx: ApiContext,
   caller: Caller | undefined,
@@ -78,7 +78,7 @@ export async function activateMatching(
   priority: string,
 ): Promise<number> {
   let activated = 0;
-  for await (const tokens of matching(ctx, filter)) {
+  for await (const tokens of findMatching(ctx, filter)) {
     const instants = tokens.map((token) => token.instant);
     const wanted = { task: filter.task, instants, priority, states: filter.states };
     activated += (await activate(ctx, caller, wanted)).length;
@@ -88,16 +88,16 @@ export async function activateMatching(
 
 type FilterInput = Input<(typeof instantEndpoints)['POST /api/jobs/{id}/activate']>;
 
-/** `active` is Waterwheel's word for it; `ready` is ours. */
-const asShown = (state: State): TokenState => (state === 'active' ? 'ready' : state);
+/** Waterwheel's `active` is our `ready`. */
+const toTokenState = (state: State): TokenState => (state === 'active' ? 'ready' : state);
 
-/** Everything but what is queued or running already. */
+/** All states except queued and running. */
 const atRest = states.filter((state) => state !== 'active' && state !== 'running');
 
 export async function activateByFilter(input: FilterInput, ctx: ApiContext) {
   const { body, params, caller } = input;
-  await knownJob(ctx, params.id);
-  const tasks = chosen(await listTasks(ctx.db, params.id), body.tasks);
+  await requireJob(ctx, params.id);
+  const tasks = chooseTasks(await listTasks(ctx.db, params.id), body.tasks);
   const filter = {
     after: body.first && new Date(body.first.getTime() - 1),
     before: body.last && new Date(body.last.getTime() + 1),
@@ -113,7 +113,7 @@ export async function activateByFilter(input: FilterInput, ctx: ApiContext) {
 
 type NamedTask = { readonly task_id: string; readonly name: string };
 
-function chosen(tasks: readonly NamedTask[], names: readonly string[] | undefined): readonly NamedTask[] {
+function chooseTasks(tasks: readonly NamedTask[], names: readonly string[] | undefined): readonly NamedTask[] {
   const unknown = names?.findIndex((name) => !tasks.some((task) => task.name === name)) ?? -1;
   if (unknown >= 0) {
     const known = tasks.map((task) => task.name).join(', ') || 'none';
@@ -122,16 +122,16 @@ function chosen(tasks: readonly NamedTask[], names: readonly string[] | undefine
   return tasks.filter((task) => names?.includes(task.name) ?? true);
 }
 
-const mostListed = 1_000;
+const maxListedTokens = 1_000;
 
 async function listMatching(ctx: ApiContext, tasks: readonly NamedTask[], filter: Omit<TokenFilter, 'task'>) {
   const items: { task_id: string; task: string; instant: string; state: TokenState }[] = [];
   let tokens = 0;
   for (const { task_id, name } of tasks) {
-    for await (const batch of matching(ctx, { task: task_id, ...filter })) {
+    for await (const batch of findMatching(ctx, { task: task_id, ...filter })) {
       tokens += batch.length;
-      for (const { instant, state } of batch.slice(0, mostListed - items.length)) {
-        items.push({ task_id, task: name, instant: instant.toISOString(), state: asShown(state) });
+      for (const { instant, state } of batch.slice(0, maxListedTokens - items.length)) {
+        items.push({ task_id, task: name, instant: instant.toISOString(), state: toTokenState(state) });
       }
     }
   }

@@ -1,9 +1,9 @@
-/** A job's instants as wholes: how each stands, and activating many tokens of them by filter. */
+/** The instants of a job with their states, and the activation of tokens by filter. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
 import { id, idPath, instant, limit, priority, stateWords, time } from '../shapes.ts';
 
-/** Of a token; `ready` is what Waterwheel's paths show as `active`. */
+/** States of a token. `ready` is `active` in Waterwheel's endpoints. */
 export const tokenStates = [
   'waiting',
   'ready',
@@ -18,18 +18,18 @@ export const tokenStates = [
 export type TokenState = (typeof tokenStates)[number];
 const tokenState = z.enum(tokenStates);
 
-/** Of a whole instant; `ready`: something of it is queued, and nothing runs. */
+/** States of a whole instant. `ready`: a run is queued, and none is running. */
 export const instantStates = ['running', 'ready', 'retry', 'failure', 'cancelled', 'waiting', 'success'] as const;
 
 const instantRow = z.object({
   instant: time,
   state: z.enum(instantStates),
-  /** How many tasks' tokens are in which state. */
+  /** The number of tokens in each state. */
   tasks: z.record(tokenState, z.int()),
   started_at: time.nullable(),
-  /** Null while something runs, is queued or is to be retried. */
+  /** Null while a run is running or queued, or a retry is scheduled. */
   finished_at: time.nullable(),
-  /** Whether it is one of the `max_active_instants`; null where the job has no such limit. */
+  /** Whether it is one of the `max_active_instants`; null if the job has no such limit. */
   active: z.boolean().nullable(),
 });
 
@@ -44,8 +44,8 @@ export const instantEndpoints = endpoints({
   },
   'POST /api/jobs/{id}/activate': {
     summary:
-      'Activate the tokens that a filter finds: by task, state, instants or a range of them (inclusive). Without ' +
-      '`states` those that are queued or running are left alone. `dry_run` only lists them',
+      'Activate the tokens that match a filter: by task, state, instants or a range of them (inclusive). Without ' +
+      '`states`, queued and running tokens are left alone. `dry_run` only lists the tokens',
     tag: 'jobs',
     allow: ['operator'],
     params: idPath,
@@ -67,9 +67,9 @@ export const instantEndpoints = endpoints({
     bodyBytes: 1024 * 1024,
     answer: z.object({
       dry_run: z.boolean(),
-      /** How many were activated, or would be. */
+      /** The number of tokens that were activated, or would be. */
       tokens: z.int(),
-      /** Of a dry run: the first thousand. */
+      /** In a dry run: the first thousand tokens. */
       items: z.array(z.object({ task_id: id, task: z.string(), instant: time, state: tokenState })).optional(),
     }),
   },

@@ -11,7 +11,7 @@ let api: TenantApi;
 beforeAll(async () => {
   api = await makeTenantApi();
 });
-/** Nothing of one test may be claimed in the next. */
+/** Deletes all jobs and ends their runs, so that no test claims runs of another. */
 afterEach(async () => {
   const jobs = await api.db.rows<{ id: string }>(sql`select id from job where deleted_at is null`);
   for (const { id } of jobs) await api.call('DELETE /api/jobs/{id}', { params: { id } });
@@ -35,7 +35,7 @@ const list = (job: MadeJob, query: object = {}) =>
 const states = async (job: MadeJob) => (await list(job)).items.map((item) => [item.instant, item.state]);
 const nonzero = (tasks: Record<string, number>) => Object.fromEntries(Object.entries(tasks).filter(([, n]) => n > 0));
 
-describe("an instant's state", () => {
+describe('state of an instant', () => {
   const none = Object.fromEntries(tokenStates.map((state) => [state, 0])) as Record<TokenState, number>;
   it.each<[Partial<Record<TokenState, number>>, string]>([
     [{ success: 3 }, 'success'],
@@ -47,9 +47,11 @@ describe("an instant's state", () => {
     [{ failure: 1, retry: 1 }, 'retry'],
     [{ failure: 1, retry: 1, ready: 1 }, 'ready'],
     [{ failure: 1, retry: 1, running: 1 }, 'running'],
-  ])('of %j is %s', (tasks, state) => expect(instantState({ ...none, ...tasks })).toBe(state));
+  ])('the state of an instant with tokens %j is %s', (tasks, state) =>
+    expect(instantState({ ...none, ...tasks })).toBe(state),
+  );
 
-  it('follows its tasks from the first run to the last, with the times', async () => {
+  it('the state and times of an instant follow its runs', async () => {
     const job = await chain();
     await fire(api, job.triggers['t'], day(1));
     const [queued] = (await list(job)).items;
@@ -79,7 +81,7 @@ describe("an instant's state", () => {
     });
   });
 
-  it('is retry, then failure; a clear makes it wait, another run counts from then on', async () => {
+  it('an instant with a retry, a failure and a clear has the states retry, failure and waiting', async () => {
     const job = await chain({ retry });
     await fire(api, job.triggers['t'], day(1));
     await runAll(api, 'failure');
@@ -100,7 +102,7 @@ describe("an instant's state", () => {
     expect((await list(job)).items).toMatchObject([{ state: 'success', started_at }]);
   });
 
-  it('says of a job with a limit which instants are active', async () => {
+  it('the instants of a job with a limit say whether they are active', async () => {
     const job = await chain({}, { max_active_instants: 1 });
     for (const n of [1, 2]) await fire(api, job.triggers['t'], day(n));
     const active = async () => (await list(job)).items.map((item) => item.active);
@@ -111,8 +113,8 @@ describe("an instant's state", () => {
   });
 });
 
-describe('the list of instants', () => {
-  it('is newest first, each once, page by page, whichever tasks have a token there', async () => {
+describe('list of instants', () => {
+  it('instants are listed newest first, each once, page by page, whichever tasks have a token', async () => {
     const job = await chain();
     for (const n of [1, 2, 3, 4, 5]) await fire(api, job.triggers['t'], day(n));
     await finish(api, await claim(api, 2));
@@ -128,7 +130,7 @@ describe('the list of instants', () => {
   });
 });
 
-describe('activating by filter', () => {
+describe('activation by filter', () => {
   const ask = (job: MadeJob, body: object) =>
     api.call('POST /api/jobs/{id}/activate', { params: { id: job.id }, body });
 
@@ -151,7 +153,7 @@ describe('activating by filter', () => {
     return rows.map((row) => `${row.name} ${row.instant.getUTCDate()} ${row.priority}`);
   };
 
-  it('runs again all that failed, and nothing else, once', async () => {
+  it('only failed tokens are run again, once', async () => {
     const job = await mixed();
     api.heard.splice(0);
     expect(await ask(job, { states: ['failure', 'timeout', 'error'] })).toEqual({ dry_run: false, tokens: 2 });
@@ -160,14 +162,14 @@ describe('activating by filter', () => {
     expect(await ask(job, { states: ['failure', 'timeout', 'error'] })).toEqual({ dry_run: false, tokens: 0 });
   });
 
-  it('makes one run of each though many ask at once', async () => {
+  it('concurrent activations create one run of each token', async () => {
     const job = await mixed();
     const answers = await Promise.all([1, 2, 3, 4].map(() => ask(job, { states: ['failure', 'timeout'] })));
     expect(answers.reduce((sum, answer) => sum + answer.tokens, 0)).toBe(2);
     expect(await queued(job)).toEqual(['a 1 backfill', 'a 3 backfill', 'a 5 normal']);
   });
 
-  it('finds by task, range and instants, leaves what is queued alone, and takes the place of a waiting retry', async () => {
+  it('tokens are found by task, range and instants; queued ones are left alone, and waiting retries replaced', async () => {
     const job = await mixed();
     expect(await ask(job, { tasks: ['a'], first: day(4), last: day(5), priority: 'high' })).toMatchObject({
       tokens: 1,
@@ -182,7 +184,7 @@ describe('activating by filter', () => {
     expect((await queued(job)).filter((row) => row.startsWith('a 5'))).toEqual(['a 5 normal', 'a 5 backfill']);
   });
 
-  it('of a dry run lists what it would do, and does not', async () => {
+  it('a dry run lists the tokens and activates none', async () => {
     const job = await mixed();
     const answer = await ask(job, { last: day(2), dry_run: true });
     expect(answer).toEqual({
@@ -197,7 +199,7 @@ describe('activating by filter', () => {
     expect(await queued(job)).toEqual(['a 5 normal']);
   });
 
-  it('goes through any number in batches', async () => {
+  it('any number of tokens is activated in batches', async () => {
     const job = await chain();
     await api.db.exec(sql`
       insert into token (task_id, instant, count, fire, reach, priority)
@@ -207,7 +209,7 @@ describe('activating by filter', () => {
     expect(await queued(job)).toHaveLength(2500);
   });
 
-  it('says what is wrong with a filter', async () => {
+  it('a wrong filter is rejected with its path', async () => {
     const job = await chain();
     await expect(ask(job, {})).rejects.toMatchObject({ status: 400, message: textWith('at least one of') });
     await expect(ask(job, { tasks: ['a', 'x'] })).rejects.toMatchObject({

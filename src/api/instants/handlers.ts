@@ -1,18 +1,18 @@
 /**
- * A job's instants. The state of one is derived from the states of its tokens: the first of `instantStates` that fits.
- * A failure that another task handled (`depends_failure`) is a failure all the same.
+ * The instants of a job. The state of an instant is derived from the states of its tokens: the first rule that matches. A
+ * failure stays a failure even if another task handled it (`depends_failure`).
  */
 import type { Input } from '../../http/endpoint.ts';
 import { activateByFilter } from './activation.ts';
 import { type ApiContext, type ApiHandlers } from '../context.ts';
 import { type instantEndpoints, type instantStates, type TokenState, tokenStates } from './endpoints.ts';
 import { type InstantRow, listInstants } from './queries.ts';
-import { knownJob } from '../jobs/handlers.ts';
+import { requireJob } from '../jobs/handlers.ts';
 
 type Endpoints = typeof instantEndpoints;
 type InstantState = (typeof instantStates)[number];
 
-/** Which states of tokens make an instant's, the strongest first. */
+/** The states of tokens that decide the state of an instant, the strongest first. */
 const rules: readonly (readonly [state: InstantState, made: readonly TokenState[]])[] = [
   ['running', ['running']],
   ['ready', ['ready']],
@@ -22,7 +22,7 @@ const rules: readonly (readonly [state: InstantState, made: readonly TokenState[
   ['waiting', ['waiting']],
 ];
 
-/** Not over: something of it will go on by itself. */
+/** States that will change by themselves. */
 const moving: ReadonlySet<InstantState> = new Set(['running', 'ready', 'retry']);
 export const isMoving = (state: InstantState): boolean => moving.has(state);
 
@@ -30,14 +30,14 @@ export function instantState(tasks: Readonly<Record<TokenState, number>>): Insta
   return rules.find(([, made]) => made.some((state) => tasks[state] > 0))?.[0] ?? 'success';
 }
 
-/** Tokens by state, from counts under Waterwheel's names for them. */
-export function tallied(states: Readonly<Record<string, number>>): Record<TokenState, number> {
+/** Converts counts by Waterwheel's states to counts by our states. */
+export function tallyStates(states: Readonly<Record<string, number>>): Record<TokenState, number> {
   const count = (state: TokenState): number => states[state === 'ready' ? 'active' : state] ?? 0;
   return Object.fromEntries(tokenStates.map((state) => [state, count(state)])) as Record<TokenState, number>;
 }
 
 function renderInstant({ instant, states, started_at, finished_at, active }: InstantRow) {
-  const tasks = tallied(states);
+  const tasks = tallyStates(states);
   const state = instantState(tasks);
   return {
     instant: instant.toISOString(),
@@ -50,7 +50,7 @@ function renderInstant({ instant, states, started_at, finished_at, active }: Ins
 }
 
 async function list({ params, query }: Input<Endpoints['GET /api/jobs/{id}/instants']>, ctx: ApiContext) {
-  await knownJob(ctx, params.id);
+  await requireJob(ctx, params.id);
   const rows = await listInstants(ctx.db, params.id, { before: query.cursor, limit: query.limit + 1 });
   const items = rows.slice(0, query.limit).map(renderInstant);
   return { items, next: rows.length > query.limit ? (items.at(-1)?.instant ?? null) : null };

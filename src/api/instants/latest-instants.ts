@@ -1,16 +1,16 @@
 /**
- * A job's latest instants, as parts of a statement that has named its tasks `tasks`: of each task a table is walked backwards
- * along (task_id, instant), so what is read is bounded by the page.
+ * The latest instants of a job, as fragments of a statement with a CTE `tasks`. For each task, an index on (task_id, instant)
+ * is walked backwards, so the page bounds the number of rows read.
  */
 import { type Sql, sql } from '../../kernel/sql.ts';
 
-/** The latest instants before one. */
+/** The latest instants, before a given one. */
 export interface InstantPage {
   readonly before?: Date | undefined;
   readonly limit: number;
 }
 
-/** Of each task the latest instants in a table that is indexed by (task_id, instant). */
+/** For each task, the latest instants in a table with an index on (task_id, instant). */
 export const latestIn = (table: Sql, page: InstantPage): Sql => sql`
       select distinct latest.instant
         from tasks

@@ -1,6 +1,6 @@
 /**
- * Statements about a job's instants. A page is found by walking the tokens' primary key backwards from each task, and
- * what is read for it is bounded by its instants, however many old runs there are.
+ * Statements about the instants of a job. A page is found by walking the primary key of tokens backwards for each task. The
+ * number of rows read depends on the instants of the page, not on the number of old runs.
  */
 import { type Db, sql } from '../../kernel/sql.ts';
 import { latestInstants } from './latest-instants.ts';
@@ -8,14 +8,14 @@ import { tokenState } from './token-state.ts';
 
 export type InstantRow = {
   readonly instant: Date;
-  /** Tokens by state, as Waterwheel calls them. */
+  /** The number of tokens by Waterwheel's state. */
   readonly states: Readonly<Record<string, number>>;
   readonly started_at: Date | null;
   readonly finished_at: Date | null;
   readonly active: boolean | null;
 };
 
-/** Over a row `t` of `token`: when the first of its runs since its last clear started, and when the last ended. */
+/** For a row `t` of `token`: the start of its first run since the last clear, and the end of its last run. */
 export const tokenTimes = sql`
          select min(x.started_at) as started_at, max(x.finished_at) as finished_at
            from (

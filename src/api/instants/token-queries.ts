@@ -1,4 +1,4 @@
-/** Statements about a job's tokens. A page is bounded by instants, and so is what a statement reads. */
+/** Statements about the tokens of a job. A page has a limited number of instants, which also bounds the rows read. */
 import { type Db, empty, type Sql, sql } from '../../kernel/sql.ts';
 import type { State } from '../shapes.ts';
 import { tokenState } from './token-state.ts';
@@ -17,7 +17,7 @@ export interface TokenPage {
   readonly limit: number;
 }
 
-/** What is under way is found at any instant, however old: a backfill must show. */
+/** Adds instants of unfinished runs and retries, however old, so that a backfill is visible. */
 const underWay = (page: TokenPage): Sql => sql`
       union
       ${latestIn(sql`live`, page)}
@@ -25,8 +25,8 @@ const underWay = (page: TokenPage): Sql => sql`
       ${latestIn(sql`retry`, page)}`;
 
 /**
- * Tokens of the latest `limit` instants, newest first. Asked for states, it looks through those instants, and through
- * all at which something is queued, running or to be retried.
+ * Tokens of the latest `limit` instants, newest first. A filter by state also covers older instants with queued or running
+ * runs or scheduled retries.
  */
 export function listTokens(db: Db, job: string, page: TokenPage): Promise<TokenRow[]> {
   return db.rows<TokenRow>(sql`

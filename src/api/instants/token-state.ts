@@ -1,9 +1,9 @@
 /**
- * The derived state of a token (design §6): its live run's, else `retry` if one is scheduled, else its newest run's if
- * that ended after the token's last clear, else `waiting`. A ready run shows as `active`, as in Waterwheel.
+ * The derived state of a token (design §6): the state of its live run, else `retry` if one is scheduled, else the state of its
+ * newest run if that ended after the last clear, else `waiting`. A ready run has the state `active`, as in Waterwheel.
  *
- * A fragment over a row `t` of `token`: three index probes (live_task, retry_task, run_task), so what it costs depends
- * on the page alone and not on how many old runs there are.
+ * This is a fragment for a row `t` of `token`. It makes three index probes (live_task, retry_task, run_task), so its cost does
+ * not depend on the number of old runs.
  */
 import { sql } from '../../kernel/sql.ts';
 

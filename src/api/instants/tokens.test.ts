@@ -38,13 +38,13 @@ beforeEach(async () => {
   });
 });
 
-/** Nothing of one test may be claimed in the next. */
+/** Deletes the job, so that no test claims runs of another. */
 async function stop(): Promise<void> {
   await api.call('DELETE /api/jobs/{id}', { params: { id: job.id } });
 }
 
-describe("a token's state", () => {
-  it('is that of its live run: active, then running, then how it ended', async () => {
+describe('state of a token', () => {
+  it('the state of a token follows its run: active, running, then its result', async () => {
     await fire(api, job.triggers['t'], day(1));
     expect(await states()).toEqual([[day(1), 'a', 'active']]);
     const runs = await claim(api);
@@ -57,14 +57,14 @@ describe("a token's state", () => {
     await stop();
   });
 
-  it('is retry while one is scheduled', async () => {
+  it('a token with a scheduled retry has the state retry', async () => {
     await fire(api, job.triggers['t'], day(1));
     await runAll(api, 'failure');
     expect(await states()).toEqual([[day(1), 'a', 'retry']]);
     await stop();
   });
 
-  it('is that of the newest run, and running rather than active when there are both', async () => {
+  it('the newest run decides, and a running run goes before a queued one', async () => {
     await activate(api, job.tasks['b'], day(1));
     await runAll(api, 'error');
     await activate(api, job.tasks['b'], day(1));
@@ -77,7 +77,7 @@ describe("a token's state", () => {
     await stop();
   });
 
-  it('is waiting after a clear, until another run ends', async () => {
+  it('a cleared token is waiting until another run ends', async () => {
     await activate(api, job.tasks['b'], day(1));
     await runAll(api);
     api.advance(1_000);
@@ -94,7 +94,7 @@ describe("a token's state", () => {
 });
 
 describe('clearing', () => {
-  it('takes counts and scheduled retries away', async () => {
+  it('a clear removes counts and scheduled retries', async () => {
     await fire(api, job.triggers['t'], day(1));
     await runAll(api, 'failure');
     await clear(day(1));
@@ -102,7 +102,7 @@ describe('clearing', () => {
     await stop();
   });
 
-  it.each(['queued', 'running'])('leaves a run that is %s alone, and its end counts', async (how) => {
+  it.each(['queued', 'running'])('a clear leaves a %s run alone, and its end counts', async (how) => {
     await fire(api, job.triggers['t'], day(1));
     const held = how === 'running' ? await claim(api) : [];
     await clear(day(1));
@@ -114,13 +114,13 @@ describe('clearing', () => {
     await stop();
   });
 
-  it('of an instant without tokens does nothing and tells nobody', async () => {
+  it('a clear of an instant without tokens changes nothing and appends no event', async () => {
     const before = await newestPosition(api.db);
     expect(await clear(day(9))).toEqual({ tokens_cleared: 0 });
     expect(await eventTypes(api.db, before)).toEqual([]);
   });
 
-  it('knows no job that does not exist', async () => {
+  it('a clear of an unknown job is not found', async () => {
     const params = { id: newId(), instant: day(1) };
     await expect(api.call('DELETE /api/jobs/{id}/tokens/{instant}', { params })).rejects.toMatchObject({ status: 404 });
     await expect(api.call('GET /api/jobs/{id}/tokens/{instant}', { params })).rejects.toMatchObject({ status: 404 });
@@ -129,7 +129,7 @@ describe('clearing', () => {
 });
 
 describe('listing', () => {
-  it('is of the latest instants, newest first', async () => {
+  it('tokens of the latest instants are listed, newest first', async () => {
     for (const n of [1, 2, 3]) await fire(api, job.triggers['t'], day(n));
     await runAll(api);
     expect(await states({ limit: 2 })).toEqual([
@@ -142,7 +142,7 @@ describe('listing', () => {
     await stop();
   });
 
-  it('finds what is under way however old its instant is', async () => {
+  it('unfinished runs are found at any instant, however old', async () => {
     await activate(api, job.tasks['b'], day(1));
     await claim(api);
     for (const n of [5, 6, 7]) await fire(api, job.triggers['t'], day(n));
@@ -152,7 +152,7 @@ describe('listing', () => {
     await stop();
   });
 
-  it('gives an overview by instant and task', async () => {
+  it('the overview lists states by instant and task', async () => {
     for (const n of [1, 2]) await fire(api, job.triggers['t'], day(n));
     await runAll(api);
     const overview = await api.call('GET /api/jobs/{id}/tokens-overview', { params: { id: job.id } });
@@ -162,7 +162,7 @@ describe('listing', () => {
     await stop();
   });
 
-  it('shows count and threshold of one instant', async () => {
+  it('the tokens of one instant have count and threshold', async () => {
     await fire(api, job.triggers['t'], day(1));
     await runAll(api);
     const rows = await api.call('GET /api/jobs/{id}/tokens/{instant}', { params: { id: job.id, instant: day(1) } });
@@ -173,7 +173,7 @@ describe('listing', () => {
     await stop();
   });
 
-  it('lists no tokens of tasks that are gone, but still their runs', async () => {
+  it('removed tasks have no tokens in the list, but their runs stay', async () => {
     const project = `p ${newId()}`;
     const first = await makeJob(api, { project, tasks: [{ name: 'old' }, { name: 'kept' }] });
     await activate(api, first.tasks['old'], day(1));
@@ -186,7 +186,7 @@ describe('listing', () => {
     await stop();
   });
 
-  it('shows the runs of an instant by task', async () => {
+  it('the runs of an instant are listed by task', async () => {
     await activate(api, job.tasks['b'], day(1));
     await runAll(api);
     await activate(api, job.tasks['b'], day(1));
@@ -203,7 +203,7 @@ describe('listing', () => {
     await stop();
   });
 
-  it('takes an instant with another offset for the same one', async () => {
+  it('an instant may be given with any offset', async () => {
     await activate(api, job.tasks['b'], '2026-01-01T02:00:00+02:00');
     const path = `/api/jobs/${job.id}/tokens/2026-01-01T00:00:00Z`;
     const answer = await api.fetch('GET', path, { caller: keyOf('viewer') });

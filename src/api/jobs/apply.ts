@@ -1,4 +1,4 @@
-/** Applying job documents over HTTP, and the schema they follow. */
+/** Applies and checks job documents over HTTP, and serves their JSON Schema. */
 import { gzipSync } from 'node:zlib';
 import { mayRun } from '../../runtimes/local-tasks.ts';
 import { MillraceError } from '../../errors.ts';
@@ -14,7 +14,7 @@ import { outlookOfApplying } from '../triggers/handlers.ts';
 
 type Keys = 'POST /api/jobs' | 'PUT /api/jobs' | 'POST /api/jobs/check' | 'GET /api/jobs/schema';
 
-/** Everybody may read it, so that it is made once. */
+/** Built once, because anyone may request it without a key. */
 let schema: FixedAnswer | undefined;
 
 function makeSchema(): FixedAnswer {
@@ -29,8 +29,8 @@ export const applyHandlers: ApiHandlers<Pick<typeof jobEndpoints, Keys>> = {
   'GET /api/jobs/schema': async ({ request }) => (schema ??= makeSchema())(request),
 };
 
-/** Of more triggers, who asks for no outlook does not wait for one: some thousands take seconds. */
-const mostTold = 100;
+/** A real apply of more triggers skips the forecast, which takes seconds for some thousands. */
+const maxForecastTriggers = 100;
 
 async function apply(input: Input<(typeof jobEndpoints)['POST /api/jobs']>, context: ApiContext): Promise<Response> {
   const { dry_run: dryRun, after } = input.query;
@@ -47,22 +47,24 @@ interface How {
 
 async function applyDocument({ body, caller, request }: Asked, context: ApiContext, { dryRun, after }: How) {
   const { definition, warnings } = await parse(body, context.tenant.id, request.signal);
-  refuseLocalTasks(definition, context);
-  // what is set off is told by what was there before
-  const told = dryRun || definition.triggers.length <= mostTold;
-  const outlook = told ? await outlookOfApplying(context, { definition, after, signal: request.signal }) : undefined;
+  rejectLocalTasks(definition, context);
+  // before the job is written, because the forecast compares with its previous state
+  const isForecast = dryRun || definition.triggers.length <= maxForecastTriggers;
+  const outlook = isForecast
+    ? await outlookOfApplying(context, { definition, after, signal: request.signal })
+    : undefined;
   return { ...(await applyJob(context.db, { definition, warnings, ...author(context, caller), dryRun })), outlook };
 }
 
-/** What a document can be at fault for; anything else is no answer to whoever asks about it. */
-const faulty: ReadonlySet<string> = new Set(['bad_document', 'bad_reference', 'conflict']);
+/** Errors that are faults of the document. Other errors are thrown. */
+const documentErrors: ReadonlySet<string> = new Set(['bad_document', 'bad_reference', 'conflict']);
 
 async function check(input: Asked, context: ApiContext): Promise<Response> {
   try {
     const applied = await applyDocument(input, context, { dryRun: true, after: undefined });
     return Response.json({ faults: [], applied });
   } catch (error) {
-    if (!(error instanceof MillraceError) || !faulty.has(error.code)) throw error;
+    if (!(error instanceof MillraceError) || !documentErrors.has(error.code)) throw error;
     const faults = error.faults.length > 0 ? error.faults : [{ path: '', message: error.message }];
     return Response.json({ faults, applied: null });
   }
@@ -77,8 +79,8 @@ async function parse({ text, format }: DocumentText, tenant: string, signal: Abo
   throw new MillraceError('bad_document', detail, { faults: result.faults });
 }
 
-/** An existing job keeps its runs queued, and `why` says so; a document is refused before there are any. */
-function refuseLocalTasks({ tasks }: JobDefinition, { tenant, settings }: ApiContext): void {
+/** Rejects tasks that this tenant may not run. Runs of an existing job stay queued, and `why` explains it. */
+function rejectLocalTasks({ tasks }: JobDefinition, { tenant, settings }: ApiContext): void {
   const faults = tasks.flatMap(({ runtime: { kind } }, i) =>
     mayRun(kind, tenant.name, settings.localTasks)
       ? []

@@ -1,9 +1,9 @@
-/** Statements that pause jobs and run them now. */
+/** Statements that pause jobs, and that run them now. */
 import { type Db, sql } from '../../kernel/sql.ts';
 
 export type LockedJob = { readonly id: string; readonly name: string; readonly paused: boolean };
 
-/** For a change of the job itself: two of them go one after the other. */
+/** Locks the job for a change of itself. Concurrent changes run one after another. */
 export function lockJob(db: Db, id: string): Promise<LockedJob | undefined> {
   return db.maybeOne<LockedJob>(sql`
     select id, name, paused
@@ -12,7 +12,7 @@ export function lockJob(db: Db, id: string): Promise<LockedJob | undefined> {
        for update`);
 }
 
-/** For work in the job: it stays as it is, and is not deleted, until the commit. */
+/** Locks the job against changes and deletion until the commit. */
 export function holdJob(db: Db, id: string): Promise<LockedJob | undefined> {
   return db.maybeOne<LockedJob>(sql`
     select id, name, paused
@@ -35,13 +35,13 @@ export async function setTasksPaused(db: Db, job: string, paused: boolean): Prom
      where job_id = ${job} and removed_at is null and paused <> ${paused}`);
 }
 
-/** Queued runs wait while their job is paused, and give up what they hold of limits. */
+/** Queued runs of a paused job wait, and return their permits. */
 export async function parkRuns(db: Db, job: string, at: Date): Promise<void> {
   await db.exec(sql`
     select park_runs(array(select id from task where job_id = ${job} and removed_at is null), ${at}::timestamptz)`);
 }
 
-/** Answers how many there were. Locks them in the order of their ids. */
+/** Returns the number of runs. Locks them by id. */
 export function unparkRuns(db: Db, job: string): Promise<number> {
   return db.exec(sql`
     with queued as (
@@ -60,7 +60,7 @@ export function unparkRuns(db: Db, job: string): Promise<number> {
 
 export type EntryRow = {
   readonly id: string;
-  /** Waits for another task of the job, whatever the edge's offset. */
+  /** Waits for another task of the job, at any offset. */
   readonly waits: boolean;
   /** Waits for another task of the job at the same instant. */
   readonly waits_now: boolean;
@@ -78,7 +78,7 @@ export function listEntries(db: Db, job: string): Promise<EntryRow[]> {
      order by task.id`);
 }
 
-/** False when the instant has parameters already. */
+/** Returns false if the instant already has parameters. */
 export async function insertParams(db: Db, job: string, instant: Date, params: string): Promise<boolean> {
   const inserted = await db.exec(sql`
     insert into instant_params (job_id, instant, params)
@@ -103,7 +103,7 @@ export interface Activation {
   readonly at: Date;
 }
 
-/** Those that there are; whoever judges them afterwards sees what the others did who had them. */
+/** Locks the existing tokens. A statement after it sees what concurrent transactions did to them. */
 export async function lockTokens(db: Db, task: string, instants: readonly Date[]): Promise<void> {
   await db.exec(sql`
     select 1
@@ -114,8 +114,8 @@ export async function lockTokens(db: Db, task: string, instants: readonly Date[]
 }
 
 /**
- * A retry that waits gives way to the run: it would only do the same again. Answers the ids of the runs. Appends their
- * events, so nothing may be locked after it.
+ * Creates runs and returns their ids. Deletes waiting retries, which would only repeat the run. Appends events, so nothing may
+ * be locked after it.
  */
 export async function activateTokens(db: Db, a: Activation): Promise<string[]> {
   await db.exec(sql`

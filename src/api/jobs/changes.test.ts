@@ -21,7 +21,7 @@ const run = (id: string) => api.call('GET /api/runs/{id}', { params: { id } });
 describe('running a job now', () => {
   const tasks = [{ name: 'first' }, { name: 'beside' }, { name: 'second', depends: ['task/first'] }];
 
-  it('gives every task that waits for no other of the job a run', async () => {
+  it('every task that waits for no other task of the job gets a run', async () => {
     const job = await makeJob(api, { tasks });
     const before = await newestPosition(api.db);
     api.heard.splice(0);
@@ -35,7 +35,7 @@ describe('running a job now', () => {
     expect(await runAll(api)).toMatchObject([{ task_id: job.tasks['second'] }]);
   });
 
-  it('keeps the parameters, and refuses others for the same instant', async () => {
+  it('the parameters are stored, and others are rejected for the same instant', async () => {
     const job = await makeJob(api);
     await runNow(job.id, { instant: day(1), params: { a: 1, b: [2] } });
     await runNow(job.id, { instant: day(1), params: { b: [2], a: 1 } });
@@ -52,7 +52,7 @@ describe('running a job now', () => {
     ['{"params": {"x": {"__proto__": 1}}}', 'body.params.x.__proto__', 'name that may be used'],
     ['{"params": {"__proto__": {"x": 1}}}', 'body.params.__proto__', 'name that may be used'],
     [`{"params": {"x": "${'x'.repeat(262_144)}"}}`, 'body.params', 'at most 262144 are allowed'],
-  ])('refuses params that could not be kept as they are: %.40s', async (body, path, message) => {
+  ])('params that cannot be stored exactly are rejected: %.40s', async (body, path, message) => {
     const job = await makeJob(api);
     const headers = { 'content-type': 'application/json' };
     const answer = await api.fetch('POST', `/api/jobs/${job.id}/run`, { caller: keyOf('operator'), body, headers });
@@ -61,14 +61,14 @@ describe('running a job now', () => {
     expect(await api.db.rows(sql`select 1 from instant_params where job_id = ${job.id}`)).toEqual([]);
   });
 
-  it('gives each of many runs an instant of its own', async () => {
+  it('each of many concurrent runs gets its own instant', async () => {
     const job = await makeJob(api);
     const started = await Promise.all([1, 2, 3, 4, 5].map((n) => runNow(job.id, { params: { n } })));
     expect(new Set(started.map(({ instant }) => instant)).size).toBe(5);
     await runAll(api);
   });
 
-  it('begins in the middle of a job that depends on its own past', async () => {
+  it('a job that depends on its own earlier runs starts with the tasks that wait only for other instants', async () => {
     const job = await makeJob(api, {
       tasks: [
         { name: 'start', depends: ['task/end@1d'], threshold: 1 },
@@ -77,11 +77,11 @@ describe('running a job now', () => {
     });
     const { runs } = await runNow(job.id);
     expect((await run(runs[0] ?? '')).task?.name).toBe('start');
-    // it would go round for ever
+    // the job would never end
     await api.call('DELETE /api/jobs/{id}', { params: { id: job.id } });
   });
 
-  it('says why it cannot: paused, no tasks, none that comes first', async () => {
+  it('a job that is paused, has no tasks, or has no first task cannot be run', async () => {
     const paused = await makeJob(api, { paused: true });
     await expect(runNow(paused.id)).rejects.toMatchObject({ status: 409, message: textWith('paused') });
     const bare = await makeJob(api, { tasks: [] });
@@ -100,7 +100,7 @@ describe('running a job now', () => {
     expect(await claim(api)).toEqual([]);
   });
 
-  it('names the field of bad input', async () => {
+  it('bad input is rejected with its path', async () => {
     const job = await makeJob(api);
     await expect(runNow(job.id, { instant: 'soon' })).rejects.toMatchObject({
       status: 400,
@@ -110,7 +110,7 @@ describe('running a job now', () => {
 });
 
 describe('pausing', () => {
-  it('parks what is queued, holds what arrives, and frees the queued again', async () => {
+  it('a pause parks queued runs and holds new ones, and an unpause releases both', async () => {
     const job = await makeJob(api, {
       triggers: [{ name: 't', start: day(1), period: '1d' }],
       tasks: [{ name: 'a', depends: ['trigger/t'] }],
@@ -133,7 +133,7 @@ describe('pausing', () => {
     await finish(api, await claim(api));
   });
 
-  it('changes and tells nothing when it is so already', async () => {
+  it('a repeated pause changes nothing and appends no event', async () => {
     const job = await makeJob(api);
     const before = await newestPosition(api.db);
     api.heard.splice(0);
@@ -142,7 +142,7 @@ describe('pausing', () => {
     await expect(pause(newId(), true)).rejects.toEqual(refusal(404));
   });
 
-  it('does not wake tasks that a new version no longer names', async () => {
+  it('an unpause does not revive removed tasks', async () => {
     const project = `p ${newId()}`;
     const job = await makeJob(api, { project, paused: true, tasks: [{ name: 'old' }, { name: 'kept' }] });
     await makeJob(api, { project, tasks: [{ name: 'kept' }] });
@@ -156,7 +156,7 @@ describe('pausing', () => {
 });
 
 describe('deleting a job', () => {
-  it('cancels what is queued, kills what runs, drops what waits, and keeps the history', async () => {
+  it('a deletion cancels queued runs, kills running ones, drops tokens and retries, and keeps the history', async () => {
     const retry = { max_attempts: 2, delay: '1h' };
     const job = await makeJob(api, {
       triggers: [{ name: 't', start: day(1), period: '1d' }],
@@ -206,7 +206,7 @@ describe('deleting a job', () => {
     expect(await claim(api)).toEqual([]);
   });
 
-  it('is over for good: it is not found, and cannot be deleted twice', async () => {
+  it('a deleted job is not found, and cannot be deleted twice', async () => {
     const project = `p ${newId()}`;
     const job = await makeJob(api, { project, name: 'gone' });
     const params = { id: job.id };
@@ -218,7 +218,7 @@ describe('deleting a job', () => {
     expect((await makeJob(api, { project, name: 'gone' })).id).not.toBe(job.id);
   });
 
-  it('lets go of tasks in other jobs that depended on it', async () => {
+  it('a deletion removes edges to tasks of other jobs', async () => {
     const project = `p ${newId()}`;
     const up = await makeJob(api, { project, name: 'up', tasks: [{ name: 'a' }] });
     const down = await makeJob(api, { project, name: 'down', tasks: [{ name: 'b', depends: ['up/task/a'] }] });
@@ -227,7 +227,7 @@ describe('deleting a job', () => {
     expect([nodes.length, edges]).toEqual([1, []]);
   });
 
-  it('is done once when asked many times at once, and does not deadlock with what happens meanwhile', async () => {
+  it('concurrent deletions delete once, and do not deadlock with the stages', async () => {
     const job = await makeJob(api, {
       triggers: [{ name: 't', start: day(1), period: '1d' }],
       tasks: Array.from({ length: 5 }, (_, i) => ({ name: `t${i}`, depends: ['trigger/t'] })),
@@ -248,7 +248,7 @@ describe('deleting a job', () => {
     expect(deleted).toHaveLength(1);
   });
 
-  it('leaves what slipped in meanwhile to a sweep', async () => {
+  it('a sweep removes runs that were created during the deletion', async () => {
     const job = await makeJob(api);
     const stray = await activate(api, job.tasks['only'], day(1));
     await api.db.exec(sql`update task set removed_at = ${new Date()}, paused = true where id = ${job.tasks['only']}`);

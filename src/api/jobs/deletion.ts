@@ -1,11 +1,11 @@
-/** Deleting jobs: one call of the tenant's own function in the transaction, then telling scheduler and workers. */
+/** Deletes jobs: calls delete_jobs in the transaction, and notifies the scheduler and workers after the commit. */
 import type { Recording } from '../../events/append.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
 import type { ApiContext } from '../context.ts';
 
 export type HeldRow = { readonly id: string; readonly lease: number };
 
-/** Answers the runs that are to be killed. Appends their events, so nothing may be locked after it. */
+/** Returns the runs to be killed. Appends events, so nothing may be locked after it. */
 function deleteJobs(db: Db, ids: readonly string[], who: { actor: string; at: Date }): Promise<HeldRow[]> {
   return db.rows<HeldRow>(sql`
     select id, lease
@@ -17,7 +17,7 @@ export interface DoomedJob {
   readonly name: string;
 }
 
-/** Within a transaction, and the last thing in it. */
+/** Must be the last step of a transaction. */
 export async function endJobs(
   tx: Recording,
   jobs: readonly DoomedJob[],
@@ -32,7 +32,7 @@ export async function endJobs(
   );
 }
 
-/** After the commit. */
+/** Sends the wake-ups. Call it after the commit. */
 export function announceDeletion(ctx: ApiContext, jobs: readonly DoomedJob[], running: readonly HeldRow[]): void {
   ctx.hints.send(
     'triggers',

@@ -1,4 +1,4 @@
-/** Job documents, and what is seen of a job: its graph, triggers, tokens, runs and durations. */
+/** Job documents, and views of a job: its graph, triggers, tokens, runs and durations. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
 import { maxParamsBytes, paramsFault } from '../../jobs/params.ts';
@@ -23,19 +23,19 @@ const change = z.object({
 const applied = z.object({
   id,
   version: z.int(),
-  /** `unchanged`: the document is the one already there. */
+  /** `unchanged`: the job already has this document. */
   outcome: z.enum(['created', 'changed', 'unchanged']),
   dry_run: z.boolean(),
   warnings: z.array(fault),
   changes: z.array(change),
-  /** What fires, is caught up or is skipped at once; left out when more than 100 triggers are really applied. */
+  /** What fires, is caught up or is skipped now. Left out by a real apply of more than 100 triggers. */
   outlook: outlook.optional(),
 });
 
 const apply = {
   summary:
-    'Create or replace a job from its document (JSON or YAML); `dry_run` only says what would change and fire, and of ' +
-    'what would be caught up lists a hundred instants, the first or those `after` one',
+    'Create or replace a job from its document (JSON or YAML); `dry_run` only reports what would change ' +
+    'and fire, with the first hundred instants to be caught up, or the first hundred `after` one',
   tag: 'jobs',
   allow: ['operator'],
   query: z.object({ dry_run: flag, after: instant.optional() }),
@@ -116,13 +116,13 @@ export const jobEndpoints = endpoints({
   'POST /api/jobs': apply,
   'PUT /api/jobs': apply,
   'POST /api/jobs/check': {
-    summary: 'What is wrong with a document, or else what applying it would do: a dry run whose faults are an answer',
+    summary: 'Check a document: a dry run that returns faults as a result instead of an error',
     tag: 'jobs',
     allow: ['operator'],
     body: 'document',
     answer: z.object({
       faults: z.array(fault),
-      /** Null where there are faults. */
+      /** Null if there are faults. */
       applied: applied.nullable(),
     }),
     others: { 415: 'not JSON or YAML' },
@@ -147,7 +147,7 @@ export const jobEndpoints = endpoints({
       succeeded_tasks_last_hour: z.int(),
       failed_tasks_last_hour: z.int(),
       error_tasks_last_hour: z.int(),
-      /** null while it is paused, and when no trigger of it fires any more. */
+      /** null if the job is paused, or no trigger will fire again. */
       next_firing: nextFiring.nullable(),
     }),
   },
@@ -161,7 +161,7 @@ export const jobEndpoints = endpoints({
   },
   'GET /api/jobs/{id}/versions': {
     ...view,
-    summary: 'The versions of the document, newest first: when each was written, and by whom',
+    summary: 'The versions of the document, newest first, each with its time and author',
     query: z.object({ limit: limit(50), before: z.coerce.number().int().min(1).optional() }),
     answer: z.object({ items: z.array(version), next: z.string().nullable() }),
   },
@@ -193,11 +193,11 @@ export const jobEndpoints = endpoints({
     bodyBytes: 1024 * 1024,
     status: 201,
     answer: z.object({ instant: time, runs: z.array(id) }),
-    others: { 409: 'the job is paused, or that instant has other parameters already' },
+    others: { 409: 'the job is paused, or that instant already has other parameters' },
   },
   'GET /api/jobs/{id}/tasks': {
     ...view,
-    summary: "A job's tasks, each with its state at the latest instant it was seen at",
+    summary: "A job's tasks, each with its state at its latest instant",
     answer: z.array(
       z.object({
         task_id: id,
@@ -209,7 +209,7 @@ export const jobEndpoints = endpoints({
   },
   'GET /api/jobs/{id}/paused': { ...view, summary: 'Whether the job is paused', answer: z.boolean() },
   'PUT /api/jobs/{id}/paused': {
-    summary: 'Pause or unpause: what runs finishes, what is queued waits',
+    summary: 'Pause or unpause: running runs finish, queued runs wait',
     tag: 'jobs',
     allow: ['operator'],
     params: idPath,
@@ -232,15 +232,15 @@ export const jobEndpoints = endpoints({
         }),
       ),
       edges: z.array(z.object({ from: id, to: id, kind: z.enum(['success', 'failure', 'done', 'trigger']) })),
-      /** The other jobs that nodes are of. */
+      /** The other jobs that nodes belong to. */
       jobs: z.array(z.object({ id, name: z.string(), project: z.string() })),
-      /** False: more than 2,000 tasks of other jobs depend on this one, and the rest of them is left out. */
+      /** False: more than 2,000 tasks of other jobs depend on this one, and the rest is left out. */
       complete: z.boolean(),
     }),
   },
   'GET /api/jobs/{id}/duration': {
     ...view,
-    summary: 'How long each task took at the latest instants, in seconds; of many tasks fewer instants',
+    summary: 'How long each task took at the latest instants, in seconds; fewer instants if there are many tasks',
     query: z.object({ before: instant.optional(), limit: limit(31) }),
     answer: z.object({
       duration: z.array(z.object({ trigger_datetime: time, duration: z.number(), task_name: z.string() })),
@@ -248,13 +248,13 @@ export const jobEndpoints = endpoints({
   },
   'GET /api/jobs/{id}/tokens': {
     ...view,
-    summary: 'Tokens of the latest instants; of many tasks fewer instants',
+    summary: 'Tokens of the latest instants; fewer instants if there are many tasks',
     query: tokenQuery(200),
     answer: z.array(tokenRow),
   },
   'GET /api/jobs/{id}/tokens-overview': {
     ...view,
-    summary: 'Instants by tasks, newest first; of many tasks fewer instants',
+    summary: 'Instants by tasks, newest first; fewer instants if there are many tasks',
     query: tokenQuery(200),
     answer: z.object({
       tokens: z.array(
@@ -273,7 +273,7 @@ export const jobEndpoints = endpoints({
     answer: z.array(z.object({ ...tokenRow.shape, count: z.int(), threshold: z.int() })),
   },
   'DELETE /api/jobs/{id}/tokens/{instant}': {
-    summary: 'Clear an instant: counts start again from nothing, waiting retries are dropped',
+    summary: 'Clear an instant: token counts start again from zero, waiting retries are dropped',
     tag: 'jobs',
     allow: ['operator'],
     params: instantPath,

@@ -1,4 +1,4 @@
-/** A job's triggers with what comes next and what is still to be caught up. */
+/** The triggers of a job, with their next firings and the instants left to catch up. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { refusal } from '../../../test/harness/expected.ts';
 import { makeJob } from '../../../test/harness/runs.ts';
@@ -11,7 +11,7 @@ const today = Math.floor(Date.now() / dayMs);
 let api: TenantApi;
 beforeAll(async () => {
   api = await makeTenantApi();
-  // noon of the day: nothing is due while a test looks
+  // at noon, so that nothing becomes due during a test
   api.advance(today * dayMs + dayMs / 2 - Date.now());
 });
 afterAll(() => api.close());
@@ -19,7 +19,7 @@ afterAll(() => api.close());
 const midnight = (days: number): string => new Date((today + days) * dayMs).toISOString();
 const firings = (id: string, query: object = {}) => api.call('GET /api/jobs/{id}/firings', { params: { id }, query });
 
-it('each trigger has its next firings, as the preview tells them, and what is left of a catch-up', async () => {
+it('each trigger has the next firings of its preview, and the instants left of a catch-up', async () => {
   const job = await makeJob(api, {
     triggers: [
       { name: 'daily', start: midnight(-20), period: '1d', offset: '1h' },
@@ -44,14 +44,14 @@ it('each trigger has its next firings, as the preview tells them, and what is le
   expect(items[0]).toMatchObject(listed ?? { none: true });
 });
 
-it('of a paused job they are told as if it were unpaused now', async () => {
+it('the firings of a paused job are listed as if it were unpaused now', async () => {
   const job = await makeJob(api, { paused: true, triggers: [{ name: 't', start: midnight(2), period: '1d' }] });
   const { paused, items } = await firings(job.id);
   expect(paused).toBe(true);
   expect(items[0]?.next.map(({ instant }) => instant)).toEqual([2, 3, 4, 5, 6].map(midnight));
 });
 
-it('of very many triggers fewer are told, and at least one of each', async () => {
+it('very many triggers have fewer firings each, and at least one', async () => {
   const triggers = Array.from({ length: 101 }, (_, n) => ({ name: `t${n}`, start: midnight(2), period: '1d' }));
   const job = await makeJob(api, { triggers });
   const { items } = await firings(job.id, { count: 100 });
@@ -59,7 +59,7 @@ it('of very many triggers fewer are told, and at least one of each', async () =>
   expect(new Set(items.map(({ next }) => next.length))).toEqual(new Set([19]));
 });
 
-it('there are none of a job that is not there, and no more than a hundred of one trigger', async () => {
+it('an unknown job is not found, and more than a hundred firings are rejected', async () => {
   await expect(firings(newId())).rejects.toEqual(refusal(404));
   const job = await makeJob(api);
   await expect(firings(job.id, { count: 101 })).rejects.toEqual(refusal(400));

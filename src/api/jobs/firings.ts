@@ -1,4 +1,4 @@
-/** A job's triggers, each with its next firings and how much it has still to catch up. */
+/** The triggers of a job, each with its next firings and the number of instants left to catch up. */
 import type { Input } from '../../http/endpoint.ts';
 import { compileSchedule } from '../../calendar/schedule.ts';
 import { groupBy } from '../../kernel/group-by.ts';
@@ -11,19 +11,19 @@ import { specOf } from '../../scheduler/spec.ts';
 import type { ApiContext } from '../context.ts';
 import type { jobViewEndpoints } from './view-endpoints.ts';
 import { listTriggers } from './queries.ts';
-import { knownJob } from './handlers.ts';
+import { requireJob } from './handlers.ts';
 import { listScheduled, type ScheduledTrigger } from '../triggers/queries.ts';
-import { writtenComing } from '../triggers/handlers.ts';
-import { written } from '../wire-times.ts';
+import { renderComing } from '../triggers/handlers.ts';
+import { toWire } from '../wire-times.ts';
 
-/** Of all triggers together: each takes a moment to work out. */
-const mostFirings = 2_000;
+/** Maximum firings of all triggers together, because each takes time to compute. */
+const maxFirings = 2_000;
 
 export async function firingsOf(
   { params, query }: Input<(typeof jobViewEndpoints)['GET /api/jobs/{id}/firings']>,
   ctx: ApiContext,
 ) {
-  const { id, paused } = await knownJob(ctx, params.id);
+  const { id, paused } = await requireJob(ctx, params.id);
   const [rows, scheduled, catchups] = await Promise.all([
     listTriggers(ctx.db, id),
     listScheduled(ctx.db, [id]),
@@ -31,7 +31,7 @@ export async function firingsOf(
   ]);
   const left = groupBy(catchups, (row) => row.trigger_id);
   const triggers = new Map(scheduled.map((trigger) => [trigger.id, trigger]));
-  const count = Math.max(1, Math.min(query.count, Math.floor(mostFirings / Math.max(1, rows.length))));
+  const count = Math.max(1, Math.min(query.count, Math.floor(maxFirings / Math.max(1, rows.length))));
   const items = [];
   const rest = loopShare();
   for (const row of rows) {
@@ -39,7 +39,7 @@ export async function firingsOf(
     const trigger = triggers.get(row.trigger_id);
     if (trigger === undefined) continue;
     const firings = outlookOf(trigger, left.get(trigger.id) ?? [], { count, nowMs: ctx.time.now() });
-    items.push({ ...written(row), ...firings });
+    items.push({ ...toWire(row), ...firings });
   }
   return { paused, items };
 }
@@ -52,7 +52,7 @@ function outlookOf(
   const schedule = compileSchedule(specOf(trigger));
   const next = comingFrom(trigger, schedule, nextOf(trigger, schedule, nowMs, !trigger.paused), count);
   return {
-    next: next.map((each) => writtenComing(trigger.timezone, each)),
+    next: next.map((each) => renderComing(trigger.timezone, each)),
     catching_up: catchups.reduce((sum, row) => sum + countLeft(row, trigger, schedule, nowMs), 0),
   };
 }

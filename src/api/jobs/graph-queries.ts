@@ -1,4 +1,4 @@
-/** Statements for a job's graph: its tasks and triggers, whatever of other jobs they are joined to, and the edges. */
+/** Statements for the graph of a job: its tasks and triggers, those of other jobs that edges lead to, and the edges. */
 import { type Db, type Sql, sql } from '../../kernel/sql.ts';
 import type { State } from '../shapes.ts';
 import { tokenState } from '../instants/token-state.ts';
@@ -69,7 +69,7 @@ export type EdgeRow = {
   readonly kind: 'success' | 'failure' | 'done' | 'trigger';
 };
 
-/** Edges from the job to tasks of other jobs: any number of jobs may depend on this one. */
+/** Maximum edges from the job to tasks of other jobs. Any number of jobs may depend on this one. */
 const maxLeavingEdges = 2_000;
 
 /** The edges that end in the job, which its document bounds, and the first of those that leave it. */

@@ -1,6 +1,6 @@
 /**
- * Statements for a job's grid. A page is found by walking the tokens' primary key from each task, towards older instants
- * or newer ones, and each of its cells is judged by itself: what is read is bounded by the page.
+ * Statements for the grid of a job. A page is found by walking the primary key of tokens for each task, towards older or newer
+ * instants. The state of each cell is computed separately, so the page bounds the number of rows read.
  */
 import { type Db, type Sql, sql } from '../../kernel/sql.ts';
 import type { State } from '../shapes.ts';
@@ -15,8 +15,8 @@ export function listGridTasks(db: Db, job: string): Promise<NamedTask[]> {
 }
 
 /**
- * Those that leave these tasks, also to tasks of other jobs. `offset 0` keeps each task a probe of the primary key: before a
- * new job's tables were analyzed, joined sets paired all of its 2,000 tasks with each other, which took 14 s.
+ * Edges from these tasks, also to tasks of other jobs. `offset 0` makes the planner probe the primary key for each task. With a
+ * join, before the tables were analyzed, it paired all 2,000 tasks of a new job with each other, which took 14 s.
  */
 export function listEdgesFrom(db: Db, tasks: readonly string[]): Promise<OrderingEdge[]> {
   return db.rows<OrderingEdge>(sql`
@@ -30,7 +30,7 @@ export function listEdgesFrom(db: Db, tasks: readonly string[]): Promise<Orderin
      ) as edge`);
 }
 
-/** The instants before one, or after one, nearest first; with neither the latest. */
+/** The instants before or after a given one, nearest first; with neither, the latest. */
 export interface GridPage {
   readonly before: Date | undefined;
   readonly after: Date | undefined;
@@ -58,8 +58,8 @@ export async function listGridInstants(db: Db, tasks: readonly string[], page: G
 }
 
 /**
- * Whether there are older or newer ones; nothing is looked for where no time is given. The order keeps it on the index:
- * one row of any kind could also be hoped for at the beginning of the table.
+ * Whether older or newer instants exist. A null time finds nothing. The `order by` makes the planner use the index; else it
+ * might scan the table for any row.
  */
 export function findNeighbours(
   db: Db,
@@ -78,11 +78,11 @@ export function findNeighbours(
 
 export type GridRow = {
   readonly instant: Date;
-  /** In the order of the tasks given, as Waterwheel calls them; null where a task has no token. */
+  /** Waterwheel's states, in the order of the given tasks; null if a task has no token. */
   readonly states: readonly (State | null)[];
 };
 
-/** The limit keeps each cell a probe of its own: joined as sets, a large page would read the whole table. */
+/** The `limit` makes the planner probe the index for each cell; with a join, a large page would read the whole table. */
 export function listGridRows(db: Db, tasks: readonly string[], instants: readonly Date[]): Promise<GridRow[]> {
   return db.rows<GridRow>(sql`
     select i.instant, array_agg(cell.state order by k.place) as states

@@ -1,4 +1,4 @@
-/** The grid: tasks in the order of the graph, a letter for each token's state, pages both ways. */
+/** The grid: tasks in the order of the graph, one letter per state, pages in both directions. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { refusal, textWith } from '../../../test/harness/expected.ts';
 import { activate, claim, finish, fire, makeJob, type MadeJob, runAll } from '../../../test/harness/runs.ts';
@@ -14,7 +14,7 @@ let api: TenantApi;
 beforeAll(async () => {
   api = await makeTenantApi();
 });
-/** Nothing of one test may be claimed in the next. */
+/** Deletes all jobs and ends their runs, so that no test claims runs of another. */
 afterEach(async () => {
   const jobs = await api.db.rows<{ id: string }>(sql`select id from job where deleted_at is null`);
   for (const { id } of jobs) await api.call('DELETE /api/jobs/{id}', { params: { id } });
@@ -37,8 +37,8 @@ const chain = (first: object = {}): Promise<MadeJob> =>
     ],
   });
 
-describe('a cell', () => {
-  it('follows its token from queued to its end; where there is none it is a dash', async () => {
+describe('cells of the grid', () => {
+  it('a cell follows its token, and is a dash without a token', async () => {
     const job = await chain();
     await fire(api, job.triggers['t'], day(1));
     expect((await grid(job)).tasks.map((task) => task.name)).toEqual(['z', 'm', 'a']);
@@ -51,7 +51,7 @@ describe('a cell', () => {
     expect(await grid(job)).toMatchObject({ items: [{ instant: day(1), cells: 'sf-', state: 'failure' }] });
   });
 
-  it('says retry while one is scheduled, and waiting after a clear', async () => {
+  it('a cell shows a scheduled retry, and waiting after a clear', async () => {
     const job = await chain({ retry: { max_attempts: 2, delay: '1h' } });
     await fire(api, job.triggers['t'], day(1));
     await runAll(api, 'timeout');
@@ -63,7 +63,7 @@ describe('a cell', () => {
     expect(await grid(job)).toMatchObject({ items: [{ cells: 'w--', state: 'waiting' }] });
   });
 
-  it('agrees with the list of instants and with the tokens, whatever happened', async () => {
+  it('the grid agrees with the list of instants and with the tokens', async () => {
     const job = await chain();
     const states = ['success', 'failure', 'timeout', 'error', 'cancelled'];
     for (let n = 1; n <= 12; n++) {
@@ -90,8 +90,8 @@ describe('a cell', () => {
 const letterOf = (state: string): string =>
   cellLetters[(state === 'active' ? 'ready' : state) as keyof typeof cellLetters];
 
-describe('pages', () => {
-  it('lead to the oldest instant and back, newest first, each instant once', async () => {
+describe('pages of the grid', () => {
+  it('pages lead to the oldest instant and back, newest first, each instant once', async () => {
     const job = await chain();
     for (let n = 1; n <= 7; n++) await fire(api, job.triggers['t'], day(n));
     await activate(api, job.tasks['a'], day(9));
@@ -116,7 +116,7 @@ describe('pages', () => {
     expect(newest).toMatchObject({ older: day(6), newer: null });
   });
 
-  it('that are empty still lead to what lies beside them', async () => {
+  it('an empty page still leads to its neighbours', async () => {
     const job = await chain();
     await fire(api, job.triggers['t'], day(5));
     const beyond = await grid(job, { after: day(5) });
@@ -129,7 +129,7 @@ describe('pages', () => {
     expect(await grid(other)).toMatchObject({ items: [], older: null, newer: null });
   });
 
-  it('hold fewer instants where there are many tasks, and at least one', async () => {
+  it('a page has fewer instants if there are many tasks, and at least one', async () => {
     const tasks = Array.from({ length: 300 }, (_, n) => ({ name: `task ${n}`, depends: ['trigger/t'] }));
     const job = await makeJob(api, { triggers: [{ name: 't', start: day(1), period: '1d' }], tasks });
     for (let n = 1; n <= 20; n++) await fire(api, job.triggers['t'], day(n));
@@ -139,7 +139,7 @@ describe('pages', () => {
     expect((await grid(job, { before: page.older, limit: 1000 })).items).toHaveLength(4);
   });
 
-  it('are refused when asked for both ways at once, and of a job that is not there', async () => {
+  it('a page in both directions at once is rejected, and an unknown job is not found', async () => {
     const job = await chain();
     await expect(grid(job, { before: day(1), after: day(2) })).rejects.toMatchObject({
       status: 400,
@@ -149,18 +149,18 @@ describe('pages', () => {
   });
 });
 
-describe('the order of tasks', () => {
+describe('order of tasks', () => {
   const named = (names: string) => [...names].map((name) => ({ id: name, name }));
   const edges = (...pairs: string[]) =>
     pairs.map((pair) => ({ parent_id: pair[0] ?? '', child_id: pair[1] ?? '', offset_ms: pair.length > 2 ? 1 : 0 }));
   it.each<[string, string, string[], string]>([
-    ['without edges is by name', 'cab', [], 'abc'],
-    ['follows the edges, layer by layer', 'abcdef', ['fd', 'fe', 'da', 'ea', 'cb'], 'cfbdea'],
-    ['puts a task behind the longest way to it', 'abc', ['ca', 'cb', 'ba'], 'cba'],
-    ['ignores a task that waits for itself', 'ab', ['bb', 'ba'], 'ba'],
-    ['goes on where all wait for each other', 'abcd', ['ab', 'bc', 'ca', 'cd'], 'abcd'],
-    ['breaks a cycle where it leads to another instant', 'abc', ['cb', 'ba', 'ac@'], 'cba'],
-    ['ignores tasks of other jobs', 'ab', ['xa', 'bx', 'ba'], 'ba'],
+    ['tasks without edges are sorted by name', 'cab', [], 'abc'],
+    ['tasks follow the edges, layer by layer', 'abcdef', ['fd', 'fe', 'da', 'ea', 'cb'], 'cfbdea'],
+    ['a task comes after the longest path to it', 'abc', ['ca', 'cb', 'ba'], 'cba'],
+    ['an edge of a task to itself is ignored', 'ab', ['bb', 'ba'], 'ba'],
+    ['tasks that all wait for each other are still sorted', 'abcd', ['ab', 'bc', 'ca', 'cd'], 'abcd'],
+    ['a cycle is broken at an edge to another instant', 'abc', ['cb', 'ba', 'ac@'], 'cba'],
+    ['tasks of other jobs are ignored', 'ab', ['xa', 'bx', 'ba'], 'ba'],
   ])('%s', (_, names, pairs, order) =>
     expect(
       inOrder(named(names), edges(...pairs))
@@ -170,7 +170,7 @@ describe('the order of tasks', () => {
   );
 });
 
-it('the grid of a large job that was just made reads each of its tasks once, without statistics of its tables', async () => {
+it('the grid of a large new job reads each task once, even without statistics of the tables', async () => {
   const name = (i: number): string => String(i).padEnd(190, 'x');
   const parents = (i: number): string[] =>
     [1, 2, 3, 4, 5]

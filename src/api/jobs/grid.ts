@@ -1,4 +1,4 @@
-/** A job's grid: instants by tasks, a letter a cell, a page at a time towards older instants or back to newer ones. */
+/** The grid of a job: instants by tasks, one letter per cell, with pages towards older or newer instants. */
 import type { Input } from '../../http/endpoint.ts';
 import { type ApiContext, badRequest } from '../context.ts';
 import { cellLetters, type jobViewEndpoints } from './view-endpoints.ts';
@@ -11,24 +11,24 @@ import {
   listGridTasks,
   listEdgesFrom,
 } from './grid-queries.ts';
-import { instantState, tallied } from '../instants/handlers.ts';
-import { knownJob } from './handlers.ts';
+import { instantState, tallyStates } from '../instants/handlers.ts';
+import { requireJob } from './handlers.ts';
 import { instantsOnPage } from '../page-size.ts';
 import { inOrder } from './task-order.ts';
 
 type Asked = Input<(typeof jobViewEndpoints)['GET /api/jobs/{id}/grid']>;
 
-/** Of a page: with 5 million old runs a thousand took 10 to 13 ms (measured), nearly all of it in index probes. */
-const mostCells = 5_000;
+/** Maximum cells of a page. With 5 million old runs, 1,000 cells took 10 to 13 ms (measured), nearly all in index probes. */
+const maxCells = 5_000;
 
 export async function gridOf({ params, query }: Asked, ctx: ApiContext) {
   if (query.before && query.after) throw badRequest('query.after', 'give `before` or `after`, not both');
-  await knownJob(ctx, params.id);
+  await requireJob(ctx, params.id);
   const known = await listGridTasks(ctx.db, params.id);
   const own = known.map((task) => task.id);
   const tasks = inOrder(known, await listEdgesFrom(ctx.db, own));
   const ids = tasks.map((task) => task.id);
-  const limit = instantsOnPage(query.limit, ids.length, mostCells);
+  const limit = instantsOnPage(query.limit, ids.length, maxCells);
   const { before, after } = query;
   const instants = await listGridInstants(ctx.db, ids, { before, after, limit });
   const [rows, beyond] = await Promise.all([
@@ -39,13 +39,13 @@ export async function gridOf({ params, query }: Asked, ctx: ApiContext) {
 }
 
 interface Found {
-  /** Nearest first: newest first, unless the page was asked for by `after`. */
+  /** Newest first, unless the page was requested by `after`. */
   readonly instants: readonly Date[];
   readonly before: Date | undefined;
   readonly after: Date | undefined;
 }
 
-/** An empty page lies between two neighbours too. */
+/** Finds the cursors of the older and newer pages, also for an empty page. */
 async function beyondPage(ctx: ApiContext, tasks: readonly string[], { instants, before, after }: Found) {
   const newestFirst = after === undefined ? instants : instants.toReversed();
   const oldest = newestFirst.at(-1) ?? (after && new Date(after.getTime() + 1)) ?? null;
@@ -60,12 +60,12 @@ async function beyondPage(ctx: ApiContext, tasks: readonly string[], { instants,
 function renderInstant({ instant, states }: GridRow) {
   return {
     instant: instant.toISOString(),
-    state: instantState(tallied(counted(states))),
+    state: instantState(tallyStates(countStates(states))),
     cells: states.map(letterOf).join(''),
   };
 }
 
-function counted(states: GridRow['states']): Record<string, number> {
+function countStates(states: GridRow['states']): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const state of states) if (state !== null) counts[state] = (counts[state] ?? 0) + 1;
   return counts;

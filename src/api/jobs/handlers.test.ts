@@ -13,14 +13,14 @@ afterAll(() => api.close());
 const day = (n: number): string => `2026-01-0${n}T00:00:00.000Z`;
 
 describe('finding jobs', () => {
-  it('finds the one of a project and name', async () => {
+  it('a job is found by project and name', async () => {
     const { id } = await makeJob(api, { project: 'finding', name: 'sought' });
     const job = await api.call('GET /api/jobs', { query: { project: 'finding', name: 'sought' } });
     expect(job).toMatchObject({ id, name: 'sought', description: '', paused: false });
     expect(job).not.toHaveProperty('items');
   });
 
-  it('says that both project and name are needed', async () => {
+  it('a request with only project or only name is rejected', async () => {
     for (const [query, path] of [
       ['project=finding', 'query.name'],
       ['name=sought', 'query.project'],
@@ -31,13 +31,13 @@ describe('finding jobs', () => {
     }
   });
 
-  it('knows neither other projects nor other names', async () => {
+  it('an unknown project or name is not found', async () => {
     const find = (project: string, name: string) => api.call('GET /api/jobs', { query: { project, name } });
     await expect(find('nowhere', 'sought')).rejects.toEqual(refusal(404));
     await expect(find('finding', 'nothing')).rejects.toEqual(refusal(404));
   });
 
-  it('lists all jobs by project and name, a page at a time', async () => {
+  it('all jobs are listed by project and name, a page at a time', async () => {
     for (const [project, name] of [
       ['zz', 'a'],
       ['zy', 'b'],
@@ -59,22 +59,22 @@ describe('finding jobs', () => {
     expect(seen.slice(-3)).toEqual(['zy/b', 'zz/a', 'zz/b']);
   });
 
-  it('refuses a cursor that it did not give', async () => {
+  it('an invalid cursor is rejected', async () => {
     const answer = await api.fetch('GET', '/api/jobs?cursor=%21', { caller: keyOf('viewer') });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ faults: [{ path: 'query.cursor' }] });
   });
 });
 
-describe('one job', () => {
-  it('is shown with the document it was made from', async () => {
+describe('single jobs', () => {
+  it('a job is returned with its document', async () => {
     const { id } = await makeJob(api, { project: 'documents', name: 'shown' });
     const job = await api.call('GET /api/jobs/{id}', { params: { id } });
     expect(job).toMatchObject({ id, project: 'documents', name: 'shown', version: 1, active_tasks: 0 });
     expect(JSON.parse(job.raw_definition)).toMatchObject({ name: 'shown', tasks: [{ name: 'only' }] });
   });
 
-  it('is listed with the beginning of a long description, and shown with all of it', async () => {
+  it('a long description is cut in the list, and complete in the job', async () => {
     const description = 'x'.repeat(50_000);
     const { id } = await makeJob(api, { project: 'described', name: 'long', description });
     const page = await api.call('GET /api/jobs', { query: { limit: 1000 } });
@@ -85,7 +85,7 @@ describe('one job', () => {
     expect((await api.call('GET /api/jobs/{id}', { params: { id } })).description).toBe(description);
   });
 
-  it('keeps every version, newest first', async () => {
+  it('every version of a job is kept, newest first', async () => {
     const { id } = await makeJob(api, { project: 'versions' });
     for (const name of ['two', 'three']) await makeJob(api, { project: 'versions', tasks: [{ name }] });
     const versions = (query: object) => api.call('GET /api/jobs/{id}/versions', { params: { id }, query });
@@ -104,7 +104,7 @@ describe('one job', () => {
     expect(rest).toMatchObject({ items: [{ version: 1 }], next: null });
   });
 
-  it('lists its tasks and triggers, but not those that a new version no longer names', async () => {
+  it('tasks and triggers are listed, except removed ones', async () => {
     const start = day(1);
     const triggers = [
       { name: 'hourly', start, period: '1h 30m', offset: '-3m', catchup: 'none' },
@@ -131,7 +131,7 @@ describe('one job', () => {
     expect((await api.call('GET /api/jobs/{id}/tasks', { params: { id } })).map((task) => task.name)).toEqual(['a']);
   });
 
-  it('lists its tasks with the state at the instant each was last seen at, however old that is', async () => {
+  it('tasks are listed with the state at their latest instant, however old', async () => {
     const { id, tasks } = await makeJob(api, {
       tasks: [
         { name: 'busy' },
@@ -155,7 +155,7 @@ describe('one job', () => {
     await runAll(api);
   });
 
-  it('is unknown everywhere when it does not exist', async () => {
+  it('an unknown job is not found at any endpoint', async () => {
     const params = { id: newId() };
     const keys = [
       '',
@@ -174,7 +174,7 @@ describe('one job', () => {
     }
   });
 
-  it('names the field of a bad id or time', async () => {
+  it('a bad id or time is rejected with its path', async () => {
     const wrong = [
       ['/api/jobs/nonsense', 'path.id'],
       [`/api/jobs/${newId()}/tokens/yesterday`, 'path.instant'],
@@ -190,8 +190,8 @@ describe('one job', () => {
   });
 });
 
-describe('the graph', () => {
-  it('leaves out some of the tasks that depend on a job of which thousands do, and says so', async () => {
+describe('graph of a job', () => {
+  it('the graph leaves out some of thousands of dependent tasks, and says so', async () => {
     const hub = await makeJob(api, { project: 'graph', name: 'hub', tasks: [{ name: 'source' }] });
     const followers = async (name: string, count: number): Promise<void> => {
       const tasks = Array.from({ length: count }, (_, i) => ({ name: `t${i}`, depends: ['graph/hub/task/source'] }));
@@ -204,7 +204,7 @@ describe('the graph', () => {
     expect(await read()).toMatchObject({ complete: false, nodes: { length: 2_001 }, edges: { length: 2_000 } });
   });
 
-  it('shows tasks, triggers and edges, also those of other jobs on either side', async () => {
+  it('the graph has tasks, triggers and edges, also those of other jobs on either side', async () => {
     const up = await makeJob(api, { project: 'graph', name: 'up', tasks: [{ name: 'source' }] });
     const tasks = [
       { name: 'a', depends: ['trigger/t', 'up/task/source'] },
@@ -242,7 +242,7 @@ describe('the graph', () => {
     ]);
   });
 
-  it('has the states of an instant when asked for one', async () => {
+  it('the graph has the states of a given instant', async () => {
     const job = await makeJob(api, { tasks: [{ name: 'a' }, { name: 'b', depends: ['task/a'] }] });
     await activate(api, job.tasks['a'], day(1));
     await runAll(api);
@@ -254,7 +254,7 @@ describe('the graph', () => {
 });
 
 describe('durations', () => {
-  it('gives the longest run per task and instant, of the latest instants', async () => {
+  it('durations are those of the longest run per task and instant, of the latest instants', async () => {
     const job = await makeJob(api, {
       triggers: [{ name: 't', start: day(1), period: '1d' }],
       tasks: [{ name: 'a', depends: ['trigger/t'] }],
@@ -274,7 +274,7 @@ describe('durations', () => {
 describe('checking a document', () => {
   const check = (document: object) => api.call('POST /api/jobs/check', { body: JSON.stringify(document) });
 
-  it('says what applying would do, and writes nothing', async () => {
+  it('a check reports what applying would do, and writes nothing', async () => {
     const { id } = await makeJob(api, { project: 'checking', name: 'there' });
     const { faults, applied } = await check({ project: 'checking', name: 'there', tasks: [{ name: 'another' }] });
     expect(faults).toEqual([]);
@@ -282,7 +282,7 @@ describe('checking a document', () => {
     expect(await api.call('GET /api/jobs/{id}', { params: { id } })).toMatchObject({ version: 1 });
   });
 
-  it('answers with the faults of a document, of its references and of its name', async () => {
+  it('a check returns the faults of a document, of its references and of its name', async () => {
     const tasks = [{ name: 'a', depends: ['task/none'] }];
     const broken = await check({ project: 'checking', name: 'broken', tasks, more: 1 });
     expect(broken.applied).toBeNull();
@@ -295,7 +295,7 @@ describe('checking a document', () => {
     expect(taken).toMatchObject({ applied: null, faults: [{ path: '', message: textWith('is called taken') }] });
   });
 
-  it('is for operators, and refuses what is neither JSON nor YAML', async () => {
+  it('only operators may check, and only JSON and YAML are accepted', async () => {
     const as = (role: 'viewer' | 'operator', type: string) =>
       api.fetch('POST', '/api/jobs/check', { caller: keyOf(role), body: '{}', headers: { 'content-type': type } });
     expect((await as('viewer', 'application/json')).status).toBe(403);

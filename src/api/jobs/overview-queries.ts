@@ -1,4 +1,4 @@
-/** Statements for the list of jobs at a glance. Each is bounded by the page, and by the number of jobs where it filters. */
+/** Statements for the overview of jobs. The page bounds their cost; a filter also depends on the number of jobs. */
 import { allOf, type Db, type Sql, sql } from '../../kernel/sql.ts';
 import { queuedUpTo } from './view-endpoints.ts';
 import { failingTasks } from '../tasks/failing-tasks.ts';
@@ -11,11 +11,11 @@ export interface JobFilter {
   readonly words: readonly string[];
   readonly project: string | undefined;
   readonly show: 'all' | 'running' | 'paused';
-  /** Only of these, where they are given. */
+  /** Only these jobs, if given. */
   readonly among: readonly string[] | undefined;
 }
 
-/** As many as the workers have places. */
+/** Bounded by the places of the workers. */
 const runningJobs = sql`
       select task.job_id
         from live
@@ -28,7 +28,7 @@ const shows: Readonly<Record<JobFilter['show'], Sql>> = {
   running: sql`job.id in (${runningJobs})`,
 };
 
-/** Those with a task that fails. */
+/** Jobs with a failing task. */
 export async function listFailingJobs(db: Db): Promise<string[]> {
   const rows = await db.rows<{ job_id: string }>(sql`
     select distinct failing.job_id from (${failingTasks}) as failing`);
@@ -60,7 +60,7 @@ export type GlanceRow = {
 
 export interface GlancePage extends JobFilter {
   readonly limit: number;
-  /** The project's and the job's name to go on after. */
+  /** The project and name of the last job of the previous page. */
   readonly after: readonly [string, string] | undefined;
 }
 
@@ -76,12 +76,12 @@ export function listGlances(db: Db, page: GlancePage): Promise<GlanceRow[]> {
      limit ${page.limit}`);
 }
 
-const mostCounted = 100_000;
+const maxCountedJobs = 100_000;
 
 export async function countGlances(db: Db, filter: JobFilter): Promise<number> {
   const row = await db.one<{ total: number }>(sql`
     select count(*)::integer as total
-      from (select 1 ${filtered(filter)} limit ${mostCounted}) as counted`);
+      from (select 1 ${filtered(filter)} limit ${maxCountedJobs}) as counted`);
   return row.total;
 }
 
@@ -92,7 +92,7 @@ export type WorkRow = {
   readonly queued: number;
 };
 
-/** Runs of tasks that are gone count too, until they end. The order within keeps the count on its index (live_task). */
+/** Includes runs of removed tasks, until they end. The inner `order by` makes the planner use the index live_task. */
 export function listWork(db: Db, jobs: readonly string[]): Promise<WorkRow[]> {
   return db.rows<WorkRow>(sql`
     with running as (
@@ -125,15 +125,15 @@ export function listWork(db: Db, jobs: readonly string[]): Promise<WorkRow[]> {
 export type RecentRow = {
   readonly job_id: string;
   readonly instant: Date;
-  /** Tokens by state, as Waterwheel calls them. */
+  /** The number of tokens by Waterwheel's state. */
   readonly states: Readonly<Record<string, number>>;
   readonly started_at: Date | null;
   readonly finished_at: Date | null;
 };
 
 /**
- * Of each job so many of its latest instants, oldest first. `offset 0` and `limit 1` keep every step a probe of an index:
- * joined as sets, all tasks there are would be read.
+ * The latest instants of each job, up to its own number, oldest first. `offset 0` and `limit 1` make the planner probe an index
+ * at every step; with joins, it would read all tasks.
  */
 export function listRecent(db: Db, wanted: readonly { job: string; instants: number }[]): Promise<RecentRow[]> {
   return db.rows<RecentRow>(sql`

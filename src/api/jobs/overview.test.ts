@@ -1,4 +1,4 @@
-/** The list of jobs at a glance: filters, pages, what runs, the latest instants and the next firing. */
+/** The overview of jobs: filters, pages, running runs, the latest instants and the next firing. */
 import { afterAll, beforeEach, beforeAll, describe, expect, it } from 'vitest';
 import { refusal } from '../../../test/harness/expected.ts';
 import { activate, claim, finish, fire, makeJob, type MadeJob, runAll } from '../../../test/harness/runs.ts';
@@ -10,7 +10,7 @@ let api: TenantApi;
 beforeAll(async () => {
   api = await makeTenantApi();
 });
-/** Each test has the list for itself. */
+/** Deletes all jobs, so that each test has its own list. */
 beforeEach(async () => {
   const jobs = await api.db.rows<{ id: string }>(sql`select id from job where deleted_at is null`);
   for (const { id } of jobs) await api.call('DELETE /api/jobs/{id}', { params: { id } });
@@ -25,8 +25,8 @@ const names = async (query: object = {}) =>
 const described = (project: string, name: string, description = '', more: object = {}): Promise<MadeJob> =>
   makeJob(api, { project, name, description, ...more });
 
-describe('the filters', () => {
-  it('find jobs whose project, name or description hold every word, whatever the case', async () => {
+describe('filters of the overview', () => {
+  it('jobs are found by words in project, name or description, ignoring case', async () => {
     await described('Shop', 'Nightly import', 'orders of the day');
     await described('Shop', 'import_all', '100% of them');
     await described('Bank', 'nightly', 'Ärger mit Orders');
@@ -41,7 +41,7 @@ describe('the filters', () => {
     expect(await names({ project: bank?.project.id })).toEqual(['Bank/nightly']);
   });
 
-  it('show what is paused, what a worker is at, and what failed last', async () => {
+  it('jobs are filtered by paused, running and failing', async () => {
     const [idle, busy, failed, mended] = [
       await described('p', 'idle', '', { paused: true }),
       await described('p', 'busy'),
@@ -66,8 +66,8 @@ describe('the filters', () => {
   });
 });
 
-describe('pages', () => {
-  it('hold each job once, in order of project and name, and say how many there are', async () => {
+describe('pages of the overview', () => {
+  it('pages list each job once, by project and name, with the total', async () => {
     for (const name of ['b', 'a', 'c']) {
       await described('x', name);
       await described('w', name);
@@ -83,13 +83,13 @@ describe('pages', () => {
     expect(seen).toEqual(['w/a', 'w/b', 'w/c', 'x/a', 'x/b', 'x/c']);
   });
 
-  it('are refused at a place that is none, and beyond two hundred jobs', async () => {
+  it('an invalid cursor, and a limit above two hundred, are rejected', async () => {
     await expect(overview({ cursor: 'nonsense' })).rejects.toEqual(refusal(400));
     await expect(overview({ limit: 201 })).rejects.toEqual(refusal(400));
   });
 });
 
-describe('a job', () => {
+describe('jobs of the overview', () => {
   const twoTasks = (more: object = {}): Promise<MadeJob> =>
     makeJob(api, {
       triggers: [
@@ -103,7 +103,7 @@ describe('a job', () => {
       ...more,
     });
 
-  it('shows what is queued and runs, and which trigger fires first unless it is paused', async () => {
+  it('a job has its queued and running runs, and its next firing unless it is paused', async () => {
     const job = await twoTasks();
     for (const n of [1, 2, 3]) await activate(api, job.tasks['a'], day(n));
     await claim(api, 1);
@@ -122,7 +122,7 @@ describe('a job', () => {
     expect((await overview()).items[0]?.next).toBeNull();
   });
 
-  it('shows its latest instants, oldest first, as the list of instants does, and how long they took', async () => {
+  it('a job has its latest instants, oldest first, with the states of the list of instants and their durations', async () => {
     const job = await twoTasks();
     for (let n = 1; n <= 18; n++) await fire(api, job.triggers['t'], day(n));
     for (let n = 0; n < 2; n++) {
@@ -146,17 +146,17 @@ describe('a job', () => {
   });
 });
 
-describe('how many instants a page shows', () => {
+describe('number of instants per job', () => {
   const shares = (...sizes: number[]) =>
     sharesOf(sizes.map((tasks, i) => ({ job_id: `${i}`, tasks }))).map(({ instants }) => instants);
-  it('is sixteen where that is little work', () => expect(shares(1, 2, 0, 3)).toEqual([16, 16, 16]));
-  it('is less of a job with many tasks, and one at least', () => expect(shares(900, 1)).toEqual([16, 2]));
-  it('is bounded in all', () => {
+  it('small jobs get sixteen instants', () => expect(shares(1, 2, 0, 3)).toEqual([16, 16, 16]));
+  it('a job with many tasks gets fewer instants, and at least one', () => expect(shares(900, 1)).toEqual([16, 2]));
+  it('the total number of tokens is bounded', () => {
     const sizes = [...Array(50).keys()].map((n) => n * 4 + 1);
     const given = sharesOf(sizes.map((tasks, i) => ({ job_id: `${i}`, tasks })));
     const judged = given.reduce((sum, { job, instants }) => sum + instants * (sizes[Number(job)] ?? 0), 0);
     expect(judged).toBeLessThanOrEqual(2_000);
     expect(judged).toBeGreaterThan(1_500);
   });
-  it('is none of those for which nothing is left', () => expect(shares(2_000, 1_500, 10)).toEqual([16, 1]));
+  it('jobs for which no tokens are left get no instants', () => expect(shares(2_000, 1_500, 10)).toEqual([16, 1]));
 });

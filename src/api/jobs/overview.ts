@@ -1,8 +1,8 @@
-/** The list of jobs at a glance: what runs, how the latest instants went, what fires next. */
+/** The overview of jobs: running and queued runs, the latest instants, the next firing. */
 import type { Input } from '../../http/endpoint.ts';
 import type { ApiContext } from '../context.ts';
 import type { jobViewEndpoints } from './view-endpoints.ts';
-import { instantState, isMoving, tallied } from '../instants/handlers.ts';
+import { instantState, isMoving, tallyStates } from '../instants/handlers.ts';
 import {
   countGlances,
   type GlanceRow,
@@ -20,9 +20,9 @@ import { nextFirings } from '../triggers/handlers.ts';
 
 type Asked = Input<(typeof jobViewEndpoints)['GET /api/jobs/overview']>;
 
-const mostInstants = 16;
-/** How many tokens a page judges: with 5 million old runs a thousand took 14 ms (measured). */
-const mostTokens = 2_000;
+const maxInstants = 16;
+/** Maximum tokens of a page. With 5 million old runs, 1,000 tokens took 14 ms (measured). */
+const maxTokens = 2_000;
 
 export async function overviewOfJobs({ query }: Asked, ctx: ApiContext) {
   const { project, show, limit, cursor } = query;
@@ -54,27 +54,27 @@ async function glances(ctx: ApiContext, rows: readonly GlanceRow[]) {
 }
 
 /**
- * How many instants of each job are shown. First one of each, of the smallest jobs first; what is left goes to all alike,
- * and what a small job does not need to those that are larger.
+ * Decides how many instants of each job are shown. Each job gets one, smallest jobs first. The remaining tokens are shared
+ * equally, and larger jobs get what smaller ones do not need.
  */
 export function sharesOf(work: readonly Pick<WorkRow, 'job_id' | 'tasks'>[]): { job: string; instants: number }[] {
   const bySize = work.filter(({ tasks }) => tasks > 0).toSorted((a, b) => a.tasks - b.tasks);
   const shown: { job: string; tasks: number; instants: number }[] = [];
-  let left = mostTokens;
+  let left = maxTokens;
   for (const { job_id: job, tasks } of bySize) {
     if (tasks > left) break;
     left -= tasks;
     shown.push({ job, tasks, instants: 1 });
   }
   return shown.map(({ job, tasks }, i) => {
-    const more = Math.min(mostInstants - 1, Math.floor(left / (shown.length - i) / tasks));
+    const more = Math.min(maxInstants - 1, Math.floor(left / (shown.length - i) / tasks));
     left -= more * tasks;
     return { job, instants: 1 + more };
   });
 }
 
 function renderInstant({ instant, states, started_at, finished_at }: RecentRow) {
-  const state = instantState(tallied(states));
+  const state = instantState(tallyStates(states));
   const isOver = started_at !== null && finished_at !== null && !isMoving(state);
   const seconds = isOver ? Math.max(0, finished_at.getTime() - started_at.getTime()) / 1_000 : null;
   return { instant: instant.toISOString(), state, seconds };

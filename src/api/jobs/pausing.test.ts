@@ -1,4 +1,4 @@
-/** Pausing and unpausing a job, by whichever way: what runs finishes, what is queued waits, nothing is lost. */
+/** Pausing and unpausing a job by each method: running runs finish, queued runs wait, nothing is lost. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { activate, claim, finish, fire, makeJob, type MadeJob } from '../../../test/harness/runs.ts';
 import { makeTenantApi, type TenantApi } from '../../../test/harness/tenant-api.ts';
@@ -11,7 +11,7 @@ let api: TenantApi;
 beforeAll(async () => {
   api = await makeTenantApi();
 });
-/** Nothing of one test may be claimed in the next. */
+/** Deletes all jobs and ends their runs, so that no test claims runs of another. */
 afterEach(async () => {
   const jobs = await api.db.rows<{ id: string }>(sql`select id from job where deleted_at is null`);
   for (const { id } of jobs) await api.call('DELETE /api/jobs/{id}', { params: { id } });
@@ -23,7 +23,7 @@ const day = (n: number): string => new Date(Date.UTC(2026, 0, n)).toISOString();
 
 interface Subject {
   readonly job: MadeJob;
-  /** The document that is applied, but for `paused`. */
+  /** The applied document, without `paused`. */
   readonly parts: { readonly project: string; readonly triggers: readonly object[]; readonly tasks: readonly object[] };
 }
 
@@ -53,13 +53,13 @@ async function makeSubject(task: object = {}): Promise<Subject> {
   return { job: await makeJob(api, parts), parts };
 }
 
-describe.each(Object.keys(ways))('by %s', (name) => {
+describe.each(Object.keys(ways))('pausing by %s', (name) => {
   const set: Way = (subject, paused) => ways[name]?.(subject, paused) ?? Promise.reject(new Error('no such way'));
 
-  it('what runs finishes, all else waits, and all of it runs once the job goes on', async () => {
+  it('running runs finish, all others wait, and run when the job is unpaused', async () => {
     const subject = await makeSubject();
     const { job } = subject;
-    // three that run, of which two go on while the job is paused: by a token downstream, and by a retry
+    // three runs are running; two of them lead to more during the pause: a token downstream, and a retry
     for (const n of [1, 2, 3]) await fire(api, job.triggers['t'], day(n));
     const running = await claim(api);
     await fire(api, job.triggers['t'], day(4));
@@ -80,7 +80,7 @@ describe.each(Object.keys(ways))('by %s', (name) => {
       await finish(api, running.slice(2), 'success');
       const waiting = await api.db.one(sql`
         select (select count(*) from live where parked)::integer as runs, (select count(*) from held)::integer as tokens`);
-      // day 4, the retry and what was activated by hand; b of days 1 and 3, a of day 5
+      // day 4, the retry and the activated one; b of days 1 and 3, a of day 5
       expect(waiting).toEqual({ runs: 3, tokens: 3 });
       await set(subject, false);
       const seen = new Set<string>();
@@ -107,7 +107,7 @@ describe.each(Object.keys(ways))('by %s', (name) => {
     }
   });
 
-  it('it keeps no place of a pool that another job waits for, and gets one again afterwards', async () => {
+  it('a paused job returns its place in a pool to another job, and gets one again afterwards', async () => {
     const pool = `pool ${newId()}`;
     const [subject, other] = [await makeSubject({ pool }), await makeSubject({ pool })];
     for (const { job } of [subject, other]) await fire(api, job.triggers['t'], day(1));
@@ -125,7 +125,7 @@ describe.each(Object.keys(ways))('by %s', (name) => {
   });
 });
 
-it('a document that does not say leaves a job paused, and a clear drops the retry that waited for it', async () => {
+it('a document without `paused` leaves a job paused, and a clear drops the waiting retry', async () => {
   const subject = await makeSubject({ retry: { max_attempts: 2, delay: '1h' } });
   const { job, parts } = subject;
   await fire(api, job.triggers['t'], day(1));

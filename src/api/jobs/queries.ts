@@ -1,4 +1,4 @@
-/** Statements that read jobs: the documents, and what is derived from them. Deleted jobs and removed parts are not found. */
+/** Statements that read jobs: their documents and derived data. Deleted jobs and removed parts are not found. */
 import { type Db, sql } from '../../kernel/sql.ts';
 import type { State } from '../shapes.ts';
 import { type InstantPage, latestInstants } from '../instants/latest-instants.ts';
@@ -32,7 +32,7 @@ export type ListedJob = JobRow & { readonly project: string; readonly version: n
 
 export interface JobsPage {
   readonly limit: number;
-  /** The project's and the job's name to go on after. */
+  /** The project and name of the last job of the previous page. */
   readonly after: readonly [string, string] | undefined;
 }
 
@@ -135,12 +135,12 @@ export function listTasks(db: Db, job: string): Promise<{ task_id: string; name:
 export type SeenTask = {
   readonly task_id: string;
   readonly name: string;
-  /** The instant it was last seen at: one that is under way, else that of the run that ended last, else of a token. */
+  /** The instant of an unfinished run, else of the run that ended last, else of the newest token. */
   readonly latest_trigger_datetime: Date | null;
   readonly latest_state: State | null;
 };
 
-/** Each finds its latest instant by the ends of three indexes. */
+/** Finds the latest instant of each task at the ends of three indexes. */
 export function listSeenTasks(db: Db, job: string): Promise<SeenTask[]> {
   return db.rows<SeenTask>(sql`
     select task.id as task_id, task.name, seen.instant as latest_trigger_datetime, seen.state as latest_state
@@ -172,7 +172,7 @@ export type TriggerRow = {
   readonly catchup: string;
 };
 
-/** A row of `trigger` under Waterwheel's names; spans are seconds there. */
+/** A row of `trigger` with Waterwheel's names, and spans in seconds. */
 export const triggerColumns = sql`
            trigger.id as trigger_id, trigger.name as trigger_name,
            trigger.start_at as start_datetime, trigger.end_at as end_datetime,

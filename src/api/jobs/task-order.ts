@@ -1,7 +1,7 @@
 /**
- * The order in which a grid shows a job's tasks: what comes first in the graph stands first, layer by layer, and within a
- * layer by name. Cycles are allowed (a task may wait for its own past): where nothing is free any more, the order goes on
- * with a task that waits only for other instants, else with the first by name.
+ * Sorts the tasks of a job for the grid: parents before children, layer by layer, and by name within a layer. Cycles are
+ * allowed, because a task may wait for its own earlier runs. If every remaining task waits, the next one is a task that waits
+ * only for other instants, else the first by name.
  */
 import { groupBy } from '../../kernel/group-by.ts';
 
@@ -16,7 +16,7 @@ export interface OrderingEdge {
   readonly offset_ms: number;
 }
 
-/** How many parents are not placed yet: in all, and of those whose end counts at the same instant. */
+/** The number of parents that are not placed yet: all of them, and those without an offset. */
 interface Waits {
   all: number;
   now: number;
@@ -33,7 +33,7 @@ export function inOrder<T extends NamedTask>(tasks: readonly T[], edges: readonl
   const placed: T[] = [];
   let layer = [...left.values()].filter(({ id }) => waits.get(id)?.all === 0);
   while (left.size > 0) {
-    const taken = layer.length > 0 ? layer : [wayOut(left, waits)];
+    const taken = layer.length > 0 ? layer : [pickWaiting(left, waits)];
     const freed = new Set<string>();
     for (const { id } of taken) {
       left.delete(id);
@@ -49,7 +49,7 @@ function byName<T extends NamedTask>(tasks: readonly T[]): T[] {
   return tasks.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Returns what is left in all. */
+/** Returns the number of parents that are left. */
 function count(waits: ReadonlyMap<string, Waits>, { child_id: child, offset_ms }: OrderingEdge, step: 1 | -1): number {
   const of = waits.get(child) ?? { all: 0, now: 0 };
   of.all += step;
@@ -57,8 +57,8 @@ function count(waits: ReadonlyMap<string, Waits>, { child_id: child, offset_ms }
   return of.all;
 }
 
-/** Only called while something is left. */
-function wayOut<T extends NamedTask>(left: ReadonlyMap<string, T>, waits: ReadonlyMap<string, Waits>): T {
+/** Picks the task to continue with if every remaining task waits. Called only while tasks are left. */
+function pickWaiting<T extends NamedTask>(left: ReadonlyMap<string, T>, waits: ReadonlyMap<string, Waits>): T {
   const all = [...left.values()];
   const out = all.find(({ id }) => waits.get(id)?.now === 0) ?? all[0];
   if (out === undefined) throw new Error('nothing is left to place');

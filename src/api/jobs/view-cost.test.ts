@@ -1,4 +1,4 @@
-/** The pages of jobs, runs and the audit cost the same whatever lies in the tables: no statement scans one of them. */
+/** The cost of the pages of jobs, runs and the audit does not depend on the size of the tables: no statement scans one. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { activate, makeJob, type MadeJob } from '../../../test/harness/runs.ts';
 import { planModes, scansOf, statementsOf } from '../../../test/harness/scans.ts';
@@ -30,8 +30,8 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 /**
- * Of all tasks, with what machines have told of them; of one task many are queued, and of another many to be tried again;
- * of the other jobs' tasks some hundreds each are queued.
+ * Finished runs of all tasks, with events of machines. One task has many queued runs, another many retries, and tasks of
+ * other jobs have some hundreds of queued runs each.
  */
 async function fillHistory(): Promise<void> {
   const at = sql`generate_series(1, ${instants / 4}) as n,
@@ -78,12 +78,12 @@ it.each<[string, (db: Db) => Promise<unknown>, Record<string, number>]>([
     { token: 500, live: 60, retry: 60, run: 200 },
   ],
   [
-    'jobs at a glance',
+    'the overview of jobs',
     (db) => jobViewHandlers['GET /api/jobs/overview']({ ...none, query: glance }, { ...api.ctx, db }),
     { token: 3_000, live: 1_200, retry: 200, run: 3_000 },
   ],
   [
-    'jobs that fail',
+    'failing jobs',
     (db) =>
       jobViewHandlers['GET /api/jobs/overview'](
         { ...none, query: { ...glance, show: 'failing' as const, q: 'none of them' } },
@@ -111,7 +111,7 @@ it.each<[string, (db: Db) => Promise<unknown>, Record<string, number>]>([
   ],
   ['the audit', (db) => auditOf({ ...none, query: everything }, { ...api.ctx, db }), { event: 21, live: 21 }],
   ['a search', (db) => search({ ...none, query: { q: 'other b', limit: 20 } }, { ...api.ctx, db }), {}],
-])('%s', async (_, ask, most) => {
+])('reading %s costs a bounded number of rows', async (_, ask, most) => {
   const statements = await statementsOf(api.db, ask);
   expect(statements.length).toBeLessThanOrEqual(12);
   for (const mode of planModes) {

@@ -1,4 +1,4 @@
-/** Jobs as the web interface shows them: the list at a glance, the grid of instants and tasks, the next firings. */
+/** Jobs for the web interface: the overview, the grid of instants and tasks, the next firings. */
 import type { ApiHandlers } from '../context.ts';
 import type { jobViewEndpoints } from './view-endpoints.ts';
 import { firingsOf } from './firings.ts';

@@ -1,7 +1,7 @@
 /**
- * One look after another at a tenant: what the event log says, and now and then what has no events: runs that a worker
- * took or gave back, the fleet, what has become late, and that another minute has begun. It reads at most a page of the
- * log at a time; what is further behind is `many`.
+ * Polls a tenant for changes. Each poll reads the event log. Once a second it also compares state that has no events: runs that
+ * a worker took or gave back, the fleet, what has become late, and the current minute. A poll reads at most one page of the
+ * log; if there is more, the digest says `many`.
  */
 import { type LoggedEvent, newestPosition, readEvents } from '../../events/queries.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
@@ -11,19 +11,19 @@ import { type FleetPicture, fleetPicture } from '../fleet/handlers.ts';
 import { latePicture } from '../overview/handlers.ts';
 
 const pageSize = 500;
-const lookAroundMs = 1_000;
+const compareEveryMs = 1_000;
 const minuteMs = 60_000;
-const mostHeld = 2_000;
-/** Whoever was away for longer than this reads everything again. */
-const furthestBehind = 5_000;
-/** This much of the past a new follower is told. */
+const maxHeldRuns = 2_000;
+/** A follower that is more events behind than this must read everything again. */
+const maxEventsBehind = 5_000;
+/** A new follower gets the changes of this time. */
 const recentMs = 5_000;
 
-/** What is looked at, because no event tells of it. */
+/** State without events, which is compared instead. */
 const unlogged = ['fleet', 'scheduler', 'late', 'minute'] as const;
 
 interface Held {
-  /** Null: a run of a node. */
+  /** null: a run of a node. */
   readonly job: string | null;
   readonly lease: number;
 }
@@ -38,9 +38,9 @@ export class ChangePoller {
   readonly #ctx: ApiContext;
   #position: number;
   #picture: Picture | undefined;
-  #lookedAt = Number.NEGATIVE_INFINITY;
+  #comparedAt = Number.NEGATIVE_INFINITY;
 
-  /** From that position of the log on. */
+  /** Starts at this position of the log. */
   constructor(ctx: ApiContext, position: number) {
     this.#ctx = ctx;
     this.#position = position;
@@ -50,16 +50,16 @@ export class ChangePoller {
     return this.#position;
   }
 
-  /** What has changed since the last look. */
-  async look(): Promise<Digest> {
+  /** Returns what has changed since the last poll. */
+  async poll(): Promise<Digest> {
     const digest = new Digest();
     await this.#readLog(digest);
-    if (performance.now() - this.#lookedAt >= lookAroundMs) await this.#lookAround(digest);
+    if (performance.now() - this.#comparedAt >= compareEveryMs) await this.#compareState(digest);
     return digest;
   }
 
-  /** For who comes later: the runs that are held were told to the others when they were taken. */
-  tellHeld(digest: Digest): void {
+  /** Adds all held runs, for a new follower. Other followers got them when they were taken. */
+  addHeldRuns(digest: Digest): void {
     for (const [id, { job }] of this.#picture?.held ?? []) digest.addRun(id, job);
   }
 
@@ -75,26 +75,26 @@ export class ChangePoller {
     this.#position = Math.max(this.#position, newest);
   }
 
-  async #lookAround(digest: Digest): Promise<void> {
+  async #compareState(digest: Digest): Promise<void> {
     const ctx = this.#ctx;
     const [held, fleet, late] = await Promise.all([listHeld(ctx.db), fleetPicture(ctx), latePicture(ctx)]);
     const picture = { held, ...fleet, late, minute: Math.floor(ctx.time.now() / minuteMs) };
-    tellHands(digest, this.#picture?.held ?? new Map(), held);
-    // the first look only learns how things are
+    addHandChanges(digest, this.#picture?.held ?? new Map(), held);
+    // the first poll only records the state
     const before = this.#picture ?? picture;
     for (const part of unlogged) if (before[part] !== picture[part]) digest.mark(part);
     this.#picture = picture;
-    this.#lookedAt = performance.now();
+    this.#comparedAt = performance.now();
   }
 }
 
-/** Runs that came into other hands: taken, given back, or handed out again between two looks. */
-function tellHands(digest: Digest, before: Picture['held'], now: Picture['held']): void {
+/** Adds runs that were taken, given back, or handed out again between two polls. */
+function addHandChanges(digest: Digest, before: Picture['held'], now: Picture['held']): void {
   for (const [id, { job, lease }] of now) if (before.get(id)?.lease !== lease) digest.addRun(id, job);
   for (const [id, { job }] of before) if (!now.has(id)) digest.addRun(id, job);
 }
 
-/** Runs that workers hold: as many as there are places, at most those that were taken last. */
+/** The runs that workers hold, at most the `maxHeldRuns` that were taken last. */
 async function listHeld(db: Db): Promise<Picture['held']> {
   const rows = await db.rows<{ id: string; job_id: string | null; lease: number }>(sql`
     select live.id, live.lease, task.job_id
@@ -102,11 +102,11 @@ async function listHeld(db: Db): Promise<Picture['held']> {
       left join task on task.id = live.task_id
      where live.worker_id is not null
      order by live.claimed_at desc
-     limit ${mostHeld}`);
+     limit ${maxHeldRuns}`);
   return new Map(rows.map(({ id, job_id: job, lease }) => [id, { job, lease }]));
 }
 
-/** Events of all topics but the runs', which have an index of their own, in a range. */
+/** Events in a range, of all topics except runs. These topics have an index. */
 function readWritten(db: Db, after: number, upTo: number): Promise<LoggedEvent[]> {
   return db.rows<LoggedEvent>(sql`
     select event.seq, topic.name as topic, event.type, event.subject, event.actor, event.cause, event.at, event.body
@@ -120,13 +120,13 @@ function readWritten(db: Db, after: number, upTo: number): Promise<LoggedEvent[]
      ) as event`);
 }
 
-/** What changed in the last moments: a browser reads its page first and follows then, and must not miss what lay between. */
+/** The latest changes. A browser reads its page before it follows, and must not miss changes in between. */
 export async function recentDigest({ db, time }: ApiContext, newest: number): Promise<Digest> {
   const digest = new Digest();
   const since = Math.max(0, newest - pageSize);
   const [page, written] = await Promise.all([
     readEvents(db, { after: since, limit: pageSize }),
-    readWritten(db, Math.max(0, newest - furthestBehind), since),
+    readWritten(db, Math.max(0, newest - maxEventsBehind), since),
   ]);
   const isRecent = ({ at }: LoggedEvent): boolean => at.getTime() > time.now() - recentMs;
   const recent = page.filter(isRecent);
@@ -135,11 +135,11 @@ export async function recentDigest({ db, time }: ApiContext, newest: number): Pr
   return digest;
 }
 
-/** What a browser missed that was away, but for what has no events. */
+/** What a disconnected browser missed. State without events is marked as changed. */
 export async function digestSince(db: Db, after: number, newest: number): Promise<Digest> {
   const digest = new Digest();
   const { oldest } = await db.one<{ oldest: number | null }>(sql`select min(seq) as oldest from event`);
-  if (after > newest || newest - after > furthestBehind || after + 1 < (oldest ?? 0)) {
+  if (after > newest || newest - after > maxEventsBehind || after + 1 < (oldest ?? 0)) {
     digest.mark('all');
     return digest;
   }

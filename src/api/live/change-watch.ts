@@ -1,10 +1,10 @@
 /**
- * One watch over a tenant for all the browsers that look at it. Whoever follows gets digests, merged while it is slow, so
- * neither a busy tenant nor a sleepy browser costs memory. The watch runs while somebody follows.
+ * One watch per tenant for all browsers. Each follower gets digests, which are merged while it is slow, so neither a busy
+ * tenant nor a slow browser costs memory. The watch runs while it has followers.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pool } from 'pg';
-import { hangBell } from '../../events/bell.ts';
+import { makeHintBell } from '../../events/bell.ts';
 import { newestPosition } from '../../events/queries.ts';
 import { Bell } from '../../kernel/bell.ts';
 import { systemTime } from '../../kernel/time.ts';
@@ -12,11 +12,11 @@ import type { ApiContext } from '../context.ts';
 import { Digest } from './digest.ts';
 import { digestSince, ChangePoller, recentDigest } from './change-poller.ts';
 
-/** Between two looks, however often it rings; and at the latest. */
+/** Minimum and maximum time between two polls. */
 const paceMs = 100;
 const sweepMs = 1_000;
 
-/** One browser's place: what it has not been told yet, and how far it knows the log. */
+/** The state of one browser: changes not sent yet, and its position in the log. */
 export class Follower {
   readonly bell = new Bell(systemTime);
   #pending = new Digest();
@@ -27,7 +27,7 @@ export class Follower {
     return this.#position;
   }
 
-  tell(digest: Digest, position: number): void {
+  add(digest: Digest, position: number): void {
     this.#pending.addAll(digest);
     this.#position = Math.max(this.#position, position);
     if (!this.#pending.isEmpty) this.bell.ring();
@@ -38,7 +38,7 @@ export class Follower {
     this.bell.ring();
   }
 
-  /** What there is to tell; throws when the watch has failed. */
+  /** Returns the changes to send. Throws if the watch has failed. */
   take(): Digest {
     if (this.#failure !== undefined) throw this.#failure;
     const digest = this.#pending;
@@ -48,7 +48,7 @@ export class Follower {
 }
 
 interface Watching {
-  readonly lookout: ChangePoller;
+  readonly poller: ChangePoller;
   readonly stop: AbortController;
 }
 
@@ -61,17 +61,17 @@ export class ChangeWatch {
     this.#ctx = ctx;
   }
 
-  /** From the newest event on, or from the position named. */
+  /** Follows from the newest event, or from the given position. */
   async follow(after: number | undefined): Promise<Follower> {
     const follower = new Follower();
-    // before the position is asked for: what the others are told from now on this one hears, too
+    // before the position is read, so that this follower gets every digest from now on
     this.#followers.add(follower);
     try {
       const newest = await newestPosition(this.#ctx.db);
       const missed =
         after === undefined ? await recentDigest(this.#ctx, newest) : await digestSince(this.#ctx.db, after, newest);
-      this.#watching?.lookout.tellHeld(missed);
-      follower.tell(missed, newest);
+      this.#watching?.poller.addHeldRuns(missed);
+      follower.add(missed, newest);
       this.#begin(newest);
       return follower;
     } catch (error) {
@@ -87,8 +87,8 @@ export class ChangeWatch {
 
   #begin(position: number): void {
     if (this.#watching !== undefined || this.#followers.size === 0) return;
-    // a lookout of its own for each: one that was ended may still be at its last look
-    const watching = { lookout: new ChangePoller(this.#ctx, position), stop: new AbortController() };
+    // a new poller each time, because a stopped one may still be at its last poll
+    const watching = { poller: new ChangePoller(this.#ctx, position), stop: new AbortController() };
     this.#watching = watching;
     void this.#run(watching).catch((error: unknown) => {
       if (this.#watching !== watching) return;
@@ -103,13 +103,13 @@ export class ChangeWatch {
     this.#watching = undefined;
   }
 
-  async #run({ lookout, stop: { signal } }: Watching): Promise<void> {
-    const bell = hangBell(this.#ctx.hints, ['events']);
+  async #run({ poller, stop: { signal } }: Watching): Promise<void> {
+    const bell = makeHintBell(this.#ctx.hints, ['events']);
     try {
       while (!signal.aborted) {
-        const digest = await lookout.look();
+        const digest = await poller.poll();
         if (signal.aborted) return;
-        for (const follower of this.#followers) follower.tell(digest, lookout.position);
+        for (const follower of this.#followers) follower.add(digest, poller.position);
         await pause(paceMs, undefined, { signal }).catch(() => {});
         await bell.wait(sweepMs - paceMs, signal);
       }
@@ -121,7 +121,7 @@ export class ChangeWatch {
 
 const watches = new WeakMap<Pool, ChangeWatch>();
 
-/** The watch of a tenant, which lives and dies with its pool. */
+/** The watch of a tenant. It lives as long as the tenant's pool. */
 export function watchOf(ctx: ApiContext): ChangeWatch {
   const known = watches.get(ctx.pool) ?? new ChangeWatch(ctx);
   watches.set(ctx.pool, known);

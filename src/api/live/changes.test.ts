@@ -38,17 +38,17 @@ async function open(query = '', headers: Record<string, string> = {}): Promise<T
   return readText(answer);
 }
 
-/** The first digest that has this to say. */
+/** Waits for the first digest that matches. */
 async function first(stream: TextStream, has: (data: DigestMessage) => boolean): Promise<Told> {
   const text = await stream.until((seen) => read(seen).some(({ data }) => has(data)));
-  const told = read(text).find(({ data }) => has(data));
-  if (told === undefined) throw new Error('unreachable');
-  return told;
+  const received = read(text).find(({ data }) => has(data));
+  if (received === undefined) throw new Error('unreachable');
+  return received;
 }
 
 const greeted = (stream: TextStream) => first(stream, () => true);
 
-/** The first look only learns how things are; who was told of an event since then was told by a look that had ended. */
+/** Waits until the first poll has recorded the state: a digest of a later event comes from a later poll. */
 async function looked(stream: TextStream): Promise<void> {
   await greeted(stream);
   const other = newId();
@@ -66,37 +66,37 @@ async function runEvents(count: number, jobOf: () => string): Promise<void> {
   api.ctx.hints.send('events');
 }
 
-describe('the stream of changes', () => {
-  it('begins with what happened a moment ago, since the page was read before', async () => {
+describe('stream of changes', () => {
+  it('the stream begins with the latest changes, because the page was read before', async () => {
     const stream = await open();
     expect((await first(stream, (data) => data.written !== undefined)).data).toMatchObject({ written: [job] });
     await stream.leave();
     api.advance(10_000);
   });
 
-  it('tells where it begins, then which jobs and runs to read again', async () => {
+  it('the stream sends its position, then the jobs and runs to read again', async () => {
     const stream = await open();
     const start = await greeted(stream);
     expect(start).toEqual({ id: await newestPosition(api.db), data: {} });
     await runEvents(3, () => job);
-    const told = await first(stream, (data) => data.jobs !== undefined);
-    expect(told.data.jobs).toEqual([job]);
-    expect(told.data.runs).toHaveLength(3);
-    expect(told.id).toBe(start.id + 3);
+    const received = await first(stream, (data) => data.jobs !== undefined);
+    expect(received.data.jobs).toEqual([job]);
+    expect(received.data.runs).toHaveLength(3);
+    expect(received.id).toBe(start.id + 3);
     await stream.leave();
   });
 
-  it('tells of documents and of people', async () => {
+  it('the stream reports changes of documents, and actions of people', async () => {
     const stream = await open();
     await greeted(stream);
     const document = JSON.stringify({ project: 'p', name: 'j', description: 'new', tasks: [{ name: 't' }] });
     await api.call('PUT /api/jobs', { body: document });
-    const told = await first(stream, (data) => data.written !== undefined);
-    expect(told.data).toMatchObject({ written: [job], people: true });
+    const received = await first(stream, (data) => data.written !== undefined);
+    expect(received.data).toMatchObject({ written: [job], people: true });
     await stream.leave();
   });
 
-  it('tells of a run that a worker took, though nothing in the log does', async () => {
+  it('the stream reports a run that a worker took, although there is no event', async () => {
     const { runs } = await api.call('POST /api/jobs/{id}/run', { params: { id: job }, body: {} });
     api.advance(10_000);
     const stream = await open();
@@ -104,20 +104,20 @@ describe('the stream of changes', () => {
     await api.db.exec(sql`
       update live set worker_id = ${newId()}, incarnation = 1, claimed_at = ${new Date(api.ctx.time.now())}
        where id = ${runs[0] ?? ''}`);
-    const told = await first(stream, (data) => data.runs !== undefined);
-    expect(told.data).toMatchObject({ jobs: [job], runs });
-    // who comes back while others follow learns of it as well
-    const other = await open(`?after=${told.id}`);
+    const received = await first(stream, (data) => data.runs !== undefined);
+    expect(received.data).toMatchObject({ jobs: [job], runs });
+    // a follower that reconnects while others follow gets it as well
+    const other = await open(`?after=${received.id}`);
     expect((await first(other, (data) => data.runs !== undefined)).data).toMatchObject({ jobs: [job], runs });
     await other.leave();
-    // given back, for which there is no event either
+    // given back, also without an event
     await api.db.exec(sql`update live set worker_id = null, incarnation = null, claimed_at = null`);
     expect((await first(stream, (data) => data.runs !== undefined)).data).toMatchObject({ jobs: [job], runs });
     await stream.leave();
     await api.db.exec(sql`delete from live`);
   });
 
-  it('tells when the fleet looks different, and not when a worker only breathes', async () => {
+  it('the stream reports changes of the fleet, but no heartbeats', async () => {
     const stream = await open();
     await looked(stream);
     const worker = {
@@ -140,7 +140,7 @@ describe('the stream of changes', () => {
     await stream.leave();
   });
 
-  it('tells when the scheduler comes and goes, and not when it has other triggers to fire', async () => {
+  it('the stream reports when the scheduler comes and goes, but not its next triggers', async () => {
     const stream = await open();
     await looked(stream);
     const scheduler = {
@@ -159,20 +159,20 @@ describe('the stream of changes', () => {
     await stream.leave();
   });
 
-  it('tells when something has become late, which only the clock knows', async () => {
+  it('the stream reports when something becomes late, although there is no event', async () => {
     await api.call('POST /api/jobs/{id}/run', { params: { id: job }, body: {} });
     api.advance(10_000);
     const stream = await open();
     await looked(stream);
     api.advance(120_000);
-    // together, unless the clock moved in the middle of a look
-    const told = read(await stream.until((seen) => read(seen).some(({ data }) => data.late === true)));
-    expect(told.some(({ data }) => data.minute === true)).toBe(true);
+    // together, unless the clock moved during a poll
+    const received = read(await stream.until((seen) => read(seen).some(({ data }) => data.late === true)));
+    expect(received.some(({ data }) => data.minute === true)).toBe(true);
     await stream.leave();
     await api.db.exec(sql`delete from live`);
   });
 
-  it('goes on where a reader stopped', async () => {
+  it('the stream resumes where a reader stopped', async () => {
     const before = await newestPosition(api.db);
     await runEvents(2, () => job);
     for (const [query, headers] of [
@@ -180,13 +180,13 @@ describe('the stream of changes', () => {
       ['?after=0', { 'last-event-id': String(before) }],
     ] as const) {
       const stream = await open(query, headers);
-      const told = await first(stream, (data) => data.jobs !== undefined);
-      expect([told.id, told.data.jobs, told.data.runs?.length]).toEqual([before + 2, [job], 2]);
+      const received = await first(stream, (data) => data.jobs !== undefined);
+      expect([received.id, received.data.jobs, received.data.runs?.length]).toEqual([before + 2, [job], 2]);
       await stream.leave();
     }
   });
 
-  it('has a reader that missed too much, or knows more than there is, read all again', async () => {
+  it('a reader that missed too much, or is ahead of the log, must read everything again', async () => {
     const before = await newestPosition(api.db);
     await runEvents(6_000, () => job);
     for (const after of [before, before + 1_000_000]) {
@@ -196,23 +196,23 @@ describe('the stream of changes', () => {
     }
   });
 
-  it('stays small in a flood, and still tells of a document', async () => {
+  it('a digest stays small in a flood of events, and still names a changed document', async () => {
     const stream = await open();
     await greeted(stream);
     await runEvents(2_000, newId);
     await api.call('PUT /api/jobs/{id}/paused', { params: { id: job }, body: { paused: true } });
     await runEvents(2_000, newId);
     let text = '';
-    const told: DigestMessage[] = [];
-    while (!told.some(({ written }) => written !== undefined) || !told.some(({ many }) => many === true)) {
+    const received: DigestMessage[] = [];
+    while (!received.some(({ written }) => written !== undefined) || !received.some(({ many }) => many === true)) {
       text = await stream.until((seen) => read(seen).length > 0 && seen.endsWith('\n\n'));
       expect(text.length).toBeLessThan(10_000);
-      told.push(...read(text).map(({ data }) => data));
+      received.push(...read(text).map(({ data }) => data));
     }
     await stream.leave();
   });
 
-  it('refuses a position that is none', async () => {
+  it('an invalid position is rejected', async () => {
     const answer = await api.fetch('GET', '/api/changes', {
       caller: keyOf('viewer'),
       headers: { 'last-event-id': 'x' },

@@ -1,7 +1,7 @@
 /**
- * Digests of what changes as server-sent events: `id` is the position in the event log up to which a reader knows all,
- * `data` a digest. They come at most a few times a second, so a browser can follow a tenant that ends thousands of runs a
- * second, and goes on by position after a broken connection.
+ * Sends digests of changes as server-sent events: `id` is the reader's position in the event log, `data` is a digest. At most
+ * four are sent per second, so a browser can follow a tenant that ends thousands of runs per second. After a lost connection
+ * it resumes by position.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type ChangeWatch, watchOf } from './change-watch.ts';
@@ -19,7 +19,7 @@ async function* digests(
   const encoder = new TextEncoder();
   const follower = await watch.follow(after);
   try {
-    // where it begins is told at once: who is cut off before the first change can go on from there
+    // send the position at once, so that a reader can resume even if it is disconnected before the first change
     yield encoder.encode(`${greeting}id: ${after ?? follower.position}\ndata: {}\n\n`);
     while (!signal.aborted) {
       await follower.bell.wait(heartbeatMs, signal);

@@ -16,13 +16,13 @@ function digestOf(...events: readonly DigestedEvent[]): Digest {
   return digest;
 }
 
-describe('a digest', () => {
-  it('names each job and run once', () => {
+describe('digests', () => {
+  it('a digest names each job and run once', () => {
     const [job, a, b] = [newId(), newId(), newId()];
     expect(digestOf(run(a, job), run(a, job), run(b, job)).message()).toEqual({ jobs: [job], runs: [a, b] });
   });
 
-  it('tells documents from runs, and people from machines', () => {
+  it('a digest distinguishes documents from runs, and people from machines', () => {
     const job = newId();
     const applied = { topic: 'millrace_jobs', type: 'job.changed', subject: job, actor: 'key:ann', body: '{}' };
     const project = {
@@ -38,21 +38,21 @@ describe('a digest', () => {
     expect(digestOf({ ...applied, topic: 'millrace_tokens', actor: 'scheduler' }).message()).toEqual({ jobs: [job] });
   });
 
-  it('names the job of a backfill, whose document has not changed', () => {
+  it('a digest names the job of a backfill, whose document has not changed', () => {
     const [job, backfill] = [newId(), newId()];
     const body = JSON.stringify({ job, instants: 3 });
     const done = { topic: 'millrace_jobs', type: 'backfill.done', subject: backfill, actor: 'scheduler', body };
     expect(digestOf(done).message()).toEqual({ jobs: [job] });
   });
 
-  it('tells of pools, and that tasks and the installation are no people', () => {
+  it('a digest reports pools, and does not count tasks and the installation as people', () => {
     const pool = { topic: 'millrace_jobs', type: 'pool.changed', subject: newId(), actor: 'key:ann', body: '{}' };
     expect(digestOf(pool).message()).toEqual({ people: true, pools: true });
     for (const actor of ['worker', 'scheduler', 'installation', `run:${newId()}`])
       expect(digestOf({ ...pool, actor }).message()).toEqual({ pools: true });
   });
 
-  it('names a run of a node, which has no job, without blaming a job', () => {
+  it('a digest names a run of a node, and no job', () => {
     const node = (subject: string): DigestedEvent => ({ ...run(subject, ''), body: '{"job":null,"execution":"e"}' });
     const digest = digestOf(node('a'));
     expect([digest.isEmpty, digest.message()]).toEqual([false, { runs: ['a'] }]);
@@ -60,7 +60,7 @@ describe('a digest', () => {
     expect(digestOf(...nodes).message()).toEqual({ many: true });
   });
 
-  it('finds the job also where the body does not begin with it, and else takes any to have changed', () => {
+  it('a job is found anywhere in the body of an event; without one, any job may have changed', () => {
     const job = newId();
     const event = {
       topic: 'millrace_runs',
@@ -74,7 +74,7 @@ describe('a digest', () => {
       expect(digestOf({ ...event, body }).message()).toEqual({ many: true });
   });
 
-  it('stays small however much happens, also when merged again and again', () => {
+  it('a digest stays small, also after many merges', () => {
     const job = newId();
     const many = digestOf(...Array.from({ length: 1_000 }, () => run(newId(), job)));
     expect(many.message()).toEqual({ jobs: [job] });
@@ -86,7 +86,7 @@ describe('a digest', () => {
     expect(merged.message()).toEqual({ all: true });
   });
 
-  it('is empty until something is added', () => {
+  it('a new digest is empty', () => {
     expect([new Digest().isEmpty, new Digest().message()]).toEqual([true, {}]);
     const late = new Digest();
     late.mark('late');

@@ -1,39 +1,39 @@
 /**
- * A digest: what has changed since the one before, without what happened in between. It names jobs, runs and documents
- * to read again, and stays small however much happens: where a list would be long, it says `many` instead.
+ * A digest names the jobs, runs and documents that have changed since the previous digest and must be read again. It stays
+ * small however much happens: instead of a long list, it says `many`.
  */
 import { isMachine } from '../../events/audit.ts';
 import type { LoggedEvent } from '../../events/queries.ts';
 
-/** As it is sent. What is left out has not changed. */
+/** The message to the browser. A field that is left out has not changed. */
 export interface DigestMessage {
-  /** Too much was missed: read everything again. */
+  /** The reader missed too much: read everything again. */
   readonly all?: true;
-  /** More jobs' runs have changed than are named: take all to have. */
+  /** Runs of more jobs have changed than can be named: assume that all have. */
   readonly many?: true;
   /** Jobs whose runs or tokens have changed. */
   readonly jobs?: readonly string[];
   readonly runs?: readonly string[];
-  /** Jobs whose documents have changed, or that came or went. */
+  /** Jobs that were created, changed or deleted. */
   readonly written?: readonly string[];
-  /** Projects, their configuration or the stash. */
+  /** Projects, their configuration or the stash have changed. */
   readonly projects?: true;
   readonly pools?: true;
-  /** Somebody did something: the audit is longer. */
+  /** A person did something, so the audit has new entries. */
   readonly people?: true;
-  /** Workers or schedulers came, went, or have other work. */
+  /** Workers or schedulers came, went, or got other work. */
   readonly fleet?: true;
   /** The tenant's scheduler came or went. */
   readonly scheduler?: true;
-  /** Something is late, or no longer. */
+  /** Something has become late, or is no longer late. */
   readonly late?: true;
-  /** Another minute has begun: what counts by the clock is another count. */
+  /** A new minute has begun, so counts per minute have changed. */
   readonly minute?: true;
 }
 
-const mostNamed = 200;
+const maxNamed = 200;
 
-/** The part of an event that a digest looks at. */
+/** The fields of an event that a digest uses. */
 export type DigestedEvent = Pick<LoggedEvent, 'topic' | 'type' | 'subject' | 'actor' | 'body'>;
 
 type Mark = 'all' | 'many' | 'projects' | 'pools' | 'people' | 'fleet' | 'scheduler' | 'late' | 'minute';
@@ -60,15 +60,14 @@ export class Digest {
     else if (event.subject !== null) this.#addJobEvent(event, event.subject);
   }
 
-  /** A backfill's events are told by its own id, and name its job in the body: nothing of the document has changed. Nor has it
-   * when the job is run by hand. */
+  /** Events of a backfill name its job in the body; the document has not changed. Nor has it if a user runs the job. */
   #addJobEvent({ topic, type, body }: DigestedEvent, subject: string): void {
     const job = jobOf(body);
     const isWritten = topic === 'millrace_jobs' && job === undefined && type !== 'job.run';
     this.#addJob(job ?? subject, isWritten);
   }
 
-  /** A run of a node has no job (null). Undefined: the job is not known, so that any may have changed. */
+  /** A run of a node has no job (null). Undefined: the job is not known, so any job may have changed. */
   addRun(run: string | null, job: string | null | undefined): void {
     if (job === undefined) this.#marks.add('many');
     else if (job !== null) this.#addJob(job, false);
@@ -91,8 +90,8 @@ export class Digest {
   message(): DigestMessage {
     if (this.#marks.has('all')) return { all: true };
     const many = this.#marks.has('many');
-    // who knows only that a job's runs have changed takes each of them to have
-    const runs = many || this.#runs.size > mostNamed ? [] : [...this.#runs];
+    // without the list, a reader assumes that every run of these jobs has changed
+    const runs = many || this.#runs.size > maxNamed ? [] : [...this.#runs];
     const lists = { jobs: many ? [] : [...this.#jobs], runs, written: [...this.#written] };
     return {
       ...Object.fromEntries([...this.#marks].map((mark) => [mark, true])),
@@ -101,10 +100,10 @@ export class Digest {
   }
 }
 
-/** False: there are more than are named, and of those no more are kept. */
+/** Returns false if there are more names than can be sent. Further names are not stored. */
 function add(names: Set<string>, name: string): boolean {
-  if (names.size <= mostNamed) names.add(name);
-  return names.size <= mostNamed;
+  if (names.size <= maxNamed) names.add(name);
+  return names.size <= maxNamed;
 }
 
 const idLength = 36;
@@ -113,8 +112,8 @@ const opening = '{"job":"';
 const withoutJob = '{"job":null,';
 
 /**
- * Bodies of runs begin with their job; they come by the thousand, and parsing each would cost more than reading it. Null: the
- * body says that there is no job.
+ * Bodies of run events begin with the job. There are thousands of them, and parsing each would cost more than reading it.
+ * Null: the body says that the run has no job.
  */
 function jobOf(body: string): string | null | undefined {
   if (body.startsWith(opening)) return body.slice(opening.length, opening.length + idLength);

@@ -26,8 +26,8 @@ const seen = (text: string, type: string): boolean => text.includes(`"type":"${t
 const typesIn = (text: string): (string | undefined)[] =>
   [...text.matchAll(/"type":"([^"]*)"/g)].map((match) => match[1]);
 
-describe('the event stream', () => {
-  it('begins at the newest event and tells what happens from then on', async () => {
+describe('event stream', () => {
+  it('the stream begins at the newest event and sends later ones', async () => {
     await write('millrace_jobs', 'before');
     const answer = await open();
     expect(answer.headers.get('content-type')).toBe('text/event-stream');
@@ -51,7 +51,7 @@ describe('the event stream', () => {
     await stream.leave();
   });
 
-  it('goes on after an event, by parameter or by header, and the header wins', async () => {
+  it('the stream resumes after an event by parameter or header, and the header overrides the parameter', async () => {
     const start = await newestPosition(api.db);
     await write('millrace_jobs', 'one', 'two', 'three');
     const read = async (query: string, headers: Record<string, string> = {}) => {
@@ -65,7 +65,7 @@ describe('the event stream', () => {
     expect(await read(`?after=${start}`, { 'last-event-id': String(start + 2) })).toEqual(['three']);
   });
 
-  it('can be of one topic', async () => {
+  it('the stream can be limited to one topic', async () => {
     const start = await newestPosition(api.db);
     await write('millrace_jobs', 'job 1');
     await write('millrace_runs', 'run 1');
@@ -75,7 +75,7 @@ describe('the event stream', () => {
     await stream.leave();
   });
 
-  it('tells thousands in order, none twice, none left out', async () => {
+  it('thousands of events are sent in order, each once', async () => {
     const start = await newestPosition(api.db);
     const stream = readText(await open(`?after=${start}`));
     const names = Array.from({ length: 1_700 }, (_, i) => `n${i}`);
@@ -86,7 +86,7 @@ describe('the event stream', () => {
     await stream.leave();
   });
 
-  it('knows its topics, and its numbers', async () => {
+  it('an unknown topic is not found, and an invalid number is rejected', async () => {
     expect((await open('?topic=nonsense')).status).toBe(404);
     const bad = await open('?after=-1');
     expect([bad.status, await bad.json()]).toMatchObject([400, { faults: [{ path: 'query.after' }] }]);
@@ -116,12 +116,12 @@ describe('frames', () => {
     return texts;
   };
 
-  it('hold an event on one line, whatever its body is', () => {
+  it('a frame holds an event on one line, whatever its body is', () => {
     expect(frame(event).split('\n')).toHaveLength(4);
     expect(frame({ ...event, body: 'not json\nat all' }).split('\n')).toHaveLength(4);
   });
 
-  it('are comments when nothing has happened for long', async () => {
+  it('a frame is a comment if nothing has happened for long', async () => {
     expect(await collect(frames(pages([], []), 0))).toEqual([expect.stringMatching(/^: /), ':\n\n', ':\n\n']);
     expect(await collect(frames(pages([], [event], []), 10_000))).toEqual([expect.stringMatching(/^: /), frame(event)]);
   });

@@ -1,9 +1,9 @@
 /**
- * Answers that go on: a generator's chunks as a response body. The generator starts when the first chunk is asked for
- * and never runs ahead of its reader; when the client goes, its signal aborts and it is ended.
+ * Streams the chunks of a generator as a response body. The generator starts when the first chunk is requested and never runs
+ * ahead of its reader. When the client disconnects, its signal aborts and it ends.
  */
 
-/** What the generator throws ends the body; `onFault` hears of it, since the status has been sent by then. */
+/** An error of the generator ends the body and goes to `onFault`, because the status has already been sent. */
 export function streamOf(
   chunks: (signal: AbortSignal) => AsyncGenerator<Uint8Array, void, undefined>,
   onFault: (error: unknown) => void,

@@ -1,4 +1,4 @@
-/** What happened, in steps of whole minutes, each of them there. */
+/** Activity in steps of whole minutes, including steps without activity. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { activate, claim, finish, makeJob, runAll } from '../../../test/harness/runs.ts';
 import { keyOf, makeTenantApi, type TenantApi } from '../../../test/harness/tenant-api.ts';
@@ -8,7 +8,7 @@ import { stepsOf } from './activity.ts';
 let api: TenantApi;
 beforeAll(async () => {
   api = await makeTenantApi();
-  // the clock stands at the beginning of a minute, give or take what the test takes
+  // the clock starts at the beginning of a minute
   api.advance(minute - (api.ctx.time.now() % minute));
 });
 afterAll(() => api.close());
@@ -32,7 +32,7 @@ async function happened(time: string, row: Partial<typeof empty> & { ms?: readon
 }
 
 describe('activity', () => {
-  it('is that of the last hour unless asked otherwise, minute by minute up to this one', async () => {
+  it('by default, the activity covers the last hour, minute by minute', async () => {
     const job = await makeJob(api);
     await activate(api, job.tasks['only'], at);
     const runs = await claim(api);
@@ -51,7 +51,7 @@ describe('activity', () => {
     expect(items.slice(0, -2)).toEqual(items.slice(0, -2).map((item) => ({ at: item.at, ...empty, ...unknown })));
   });
 
-  it('adds up in longer steps: sums, means over all, the worst of all', async () => {
+  it('longer steps contain sums, means over all runs, and the worst of all', async () => {
     await happened('2026-03-01T00:01:00Z', { success: 3, cancelled: 5, ms: [600, 400] });
     await happened('2026-03-01T00:04:00Z', { error: 1, timeout: 1, fired: 4, ms: [400, 300, 100, 70] });
     await happened('2026-03-01T00:05:00Z', { cancelled: 2, fired: 1, ms: [0, 0, 8, 8] });
@@ -82,7 +82,7 @@ describe('activity', () => {
     });
   });
 
-  it('that ends with a step does not begin another', async () => {
+  it('a range that ends with a step has no further step', async () => {
     const { items } = await activity({ minutes: 2, until: '2026-03-01T00:05:00Z' });
     expect(items.map((item) => item.at)).toEqual(['2026-03-01T00:03:00.000Z', '2026-03-01T00:04:00.000Z']);
   });
@@ -94,13 +94,13 @@ describe('activity', () => {
     [1440, 5, 288],
     [10_080, 30, 336],
     [43_200, 120, 360],
-  ])('of %i minutes has steps of %i', (minutes, length, count) => {
+  ])('the activity of %i minutes has steps of %i', (minutes, length, count) => {
     const { stepMs, fromMs, toMs } = stepsOf(minutes, Date.parse('2026-03-01T13:37:11.5Z'));
     expect([stepMs / minute, (toMs - fromMs) / stepMs]).toEqual([length, count]);
     expect(fromMs % stepMs).toBe(0);
   });
 
-  it('has at most 360 steps, which cover all that was asked for', () => {
+  it('the activity has at most 360 steps, which cover the whole range', () => {
     const until = Date.parse('2026-03-01T13:37:11.5Z');
     for (let minutes = 1; minutes <= 43_200; minutes += 7) {
       const { stepMs, fromMs, toMs } = stepsOf(minutes, until);
@@ -110,7 +110,7 @@ describe('activity', () => {
     }
   });
 
-  it.each(['minutes=0', 'minutes=43201', 'minutes=x', 'until=yesterday'])('refuses %s', async (query) => {
+  it.each(['minutes=0', 'minutes=43201', 'minutes=x', 'until=yesterday'])('the query %s is rejected', async (query) => {
     const answer = await api.fetch('GET', `/api/activity?${query}`, { caller: keyOf('viewer') });
     expect(answer.status).toBe(400);
     expect(await answer.text()).toContain(query.split('=')[0]);

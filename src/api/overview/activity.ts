@@ -1,6 +1,6 @@
 /**
- * What happened minute by minute: how many runs ended how, and how late triggers fired and runs started. Read from what
- * the stages count up as they go (`activity`), so that neither history nor traffic makes it slower.
+ * Activity per minute: the number of runs by result, and how late triggers fired and runs started. It is read from the table
+ * `activity`, in which the stages count, so its cost does not depend on history or traffic.
  */
 import type { CallAnswer } from '../../http/client.ts';
 import { type Db, type Sql, sql } from '../../kernel/sql.ts';
@@ -11,20 +11,20 @@ type Endpoints = Pick<typeof overviewEndpoints, 'GET /api/activity'>;
 type Minute = CallAnswer<Endpoints['GET /api/activity']>['items'][number];
 
 const minuteMs = 60_000;
-const mostSteps = 360;
-/** In minutes. The longest span, thirty days, is `mostSteps` of the last. */
+const maxSteps = 360;
+/** In minutes. The longest span, thirty days, is `maxSteps` of the last. */
 const stepLengths = [1, 2, 5, 10, 15, 20, 30, 60, 120];
 
-/** `toMs` is exclusive. Steps begin at multiples of their length, so that asking a moment later moves none of them. */
+/** `toMs` is exclusive. Steps begin at multiples of their length, so a later request has the same boundaries. */
 export interface Steps {
   readonly stepMs: number;
   readonly fromMs: number;
   readonly toMs: number;
 }
 
-/** The step that `untilMs` lies in is the last. */
+/** The last step contains `untilMs`. */
 export function stepsOf(minutes: number, untilMs: number): Steps {
-  const length = stepLengths.find((each) => minutes <= each * mostSteps) ?? Math.ceil(minutes / mostSteps);
+  const length = stepLengths.find((each) => minutes <= each * maxSteps) ?? Math.ceil(minutes / maxSteps);
   const stepMs = length * minuteMs;
   const toMs = Math.ceil(untilMs / stepMs) * stepMs;
   return { stepMs, fromMs: toMs - Math.ceil(minutes / length) * stepMs, toMs };

@@ -1,4 +1,4 @@
-/** An overview costs the same whatever lies in the tables: no statement scans one, or reads more than its bound. */
+/** The cost of the overview does not depend on the size of the tables: no statement scans one, or reads more than its bound. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { aliveScheduler, aliveWorker } from '../../../test/harness/explaining.ts';
 import { makeJob, type MadeJob } from '../../../test/harness/runs.ts';
@@ -32,7 +32,7 @@ beforeAll(async () => {
 }, 1_200_000);
 afterAll(() => api.close());
 
-/** A third of it went wrong, of every task but one. */
+/** A third of the runs failed, of every task except one. */
 async function fillHistory(): Promise<void> {
   await api.db.exec(sql`
     insert into run (id, task_id, instant, origin, version, attempt, priority, lease, state, queued_at, finished_at)
@@ -53,7 +53,7 @@ async function fillHistory(): Promise<void> {
       from generate_series(1, ${oldRuns}) as n`);
 }
 
-/** As many that run, are ready, are parked, and wait at a gate. */
+/** The same number of running, ready, parked and gated runs. */
 async function fillQueue(): Promise<void> {
   const kinds = [
     sql`${newId()}::uuid, false, null::uuid`,
@@ -88,7 +88,7 @@ it.each<[string, (db: Db) => Promise<unknown>, Record<string, number>]>([
     },
     { activity: 60 },
   ],
-])('%s', async (_, ask, most) => {
+])('reading %s costs a bounded number of rows', async (_, ask, most) => {
   const statements = await statementsOf(api.db, ask);
   expect(statements.length).toBeLessThanOrEqual(6);
   for (const mode of planModes) {

@@ -1,24 +1,24 @@
-/** What an operator looks at first: what runs, is late, fails and comes next; how it went minute by minute; and search. */
+/** The start page of an operator: what runs, is late, fails and comes next; the activity per minute; and search. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
 import { id, instant, jobName, limit, state, time } from '../shapes.ts';
 
-/** Counts stop here: beyond it nobody reads the digits, and counting would cost more than the page. */
+/** Maximum of a count. Counting further would cost more than the rest of the page. */
 export const countedUpTo = 10_000;
 
 const late = z.object({
-  /** `trigger`: an instant is due and has not fired. `run`: it is queued and nobody takes it. */
+  /** `trigger`: an instant is due and has not fired. `run`: it is queued and no worker takes it. */
   kind: z.enum(['trigger', 'run']),
   id,
-  /** Of the trigger, or of the run's task. */
+  /** The name of the trigger, or of the run's task. */
   name: z.string(),
   job: jobName,
   instant: time.nullable(),
-  /** When it should have fired, or since when it is queued. */
+  /** When it should have fired, or when it was queued. */
   since: time,
 });
 
-/** A task whose newest finished run went wrong. */
+/** A task whose newest finished run failed. */
 const failing = z.object({
   run: id,
   state,
@@ -50,11 +50,11 @@ const minute = z.object({
   timeout: z.int(),
   error: z.int(),
   cancelled: z.int(),
-  /** Instants that fired when they were due, and how late, in milliseconds; null where none did. */
+  /** Instants that fired on schedule, and their delay in milliseconds; null if none fired. */
   fired: z.int(),
   late_mean: z.number().nullable(),
   late_worst: z.number().nullable(),
-  /** From queued to started, in milliseconds, of the runs that ended. */
+  /** The time from queued to started of the runs that ended, in milliseconds. */
   wait_mean: z.number().nullable(),
   wait_worst: z.number().nullable(),
 });
@@ -63,7 +63,7 @@ const hit = z.object({
   kind: z.enum(['project', 'job', 'task', 'trigger', 'run', 'worker', 'backfill']),
   id,
   name: z.string(),
-  /** Of what belongs to one. */
+  /** The job and project that the hit belongs to. */
   job: jobName.nullable(),
   project: z.object({ id, name: z.string() }).nullable(),
 });
@@ -76,7 +76,7 @@ export const overviewEndpoints = endpoints({
     summary: 'What runs, is late, fails and comes next, and whether schedulers, workers and the database are well',
     answer: z.object({
       at: time,
-      /** Each of these at most `counted_up_to`. `held`: queued, but for a limit or a pause. */
+      /** Each count is at most `counted_up_to`. `held`: held back by a limit or a pause. */
       running: z.int(),
       ready: z.int(),
       held: z.int(),
@@ -90,13 +90,13 @@ export const overviewEndpoints = endpoints({
   },
   'GET /api/activity': {
     ...view,
-    summary: 'How many runs ended how, and how late triggers fired and runs started, in steps of whole minutes',
+    summary: 'The number of runs by result, and how late triggers fired and runs started, in steps of whole minutes',
     query: z.object({
       minutes: z.coerce.number().int().min(1).max(43_200).default(60).describe('how far back, up to thirty days'),
       until: instant.optional().describe('the end; by default now'),
     }),
     answer: z.object({
-      /** In minutes; longer where the span is long. Every step is there, also where nothing happened. */
+      /** Length of a step in minutes, which grows with the span. Steps without activity are included. */
       step: z.int(),
       items: z.array(minute),
     }),
@@ -104,7 +104,7 @@ export const overviewEndpoints = endpoints({
   'GET /api/search': {
     ...view,
     summary:
-      'Projects, jobs, tasks and triggers whose names hold every word of `q`, the best first; or whatever has the id `q`',
+      'Projects, jobs, tasks and triggers whose names contain every word of `q`, the best first; or the object with the id `q`',
     query: z.object({ q: z.string().trim().min(1).max(200), limit: limit(20) }),
     answer: z.object({ items: z.array(hit) }),
   },

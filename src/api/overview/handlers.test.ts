@@ -1,4 +1,4 @@
-/** What runs, is late, fails and comes next, and how the installation is. */
+/** What runs, is late, fails and comes next, and the health of the installation. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { aliveScheduler, aliveWorker, claimTask } from '../../../test/harness/explaining.ts';
 import { activate, claim, finish, fire, makeJob, runAll } from '../../../test/harness/runs.ts';
@@ -19,14 +19,14 @@ const iso = (ms: number): string => new Date(ms).toISOString();
 const overview = () => api.as(keyOf('viewer'))('GET /api/overview');
 const params = (id: string) => ({ params: { id } });
 
-/** Nothing under way, nothing failed, nobody there. */
+/** No runs, no failures, no workers and schedulers. */
 beforeEach(async () => {
   for (const table of [sql`live`, sql`run`, sql`retry`]) await api.db.exec(sql`delete from ${table}`);
   for (const list of [api.workers, api.schedulers, api.nextTriggers]) list.splice(0);
 });
 
-describe('an overview', () => {
-  it('of nothing is empty', async () => {
+describe('overview', () => {
+  it('the overview of an empty tenant is empty', async () => {
     expect(await overview()).toMatchObject({
       running: 0,
       ready: 0,
@@ -38,7 +38,7 @@ describe('an overview', () => {
     });
   });
 
-  it('counts what runs, is ready, is held by a limit or a pause, and waits to be tried again', async () => {
+  it('the overview counts running, ready and held runs, and retries', async () => {
     const retry = { max_attempts: 2, delay: '1h' };
     const job = await makeJob(api, {
       tasks: [
@@ -54,13 +54,13 @@ describe('an overview', () => {
     await activate(api, job.tasks['a'], day(3));
     for (const n of [1, 2, 3]) await activate(api, job.tasks['one'], day(n));
     await api.call('PUT /api/jobs/{id}/paused', { ...params(paused.id), body: { paused: true } });
-    // these are parked, and one of them is at a gate as well
+    // these are parked, and one of them is also at a gate
     await activate(api, paused.tasks['a'], day(1));
     await activate(api, paused.tasks['one'], day(1));
     expect(await overview()).toMatchObject({ running: 1, ready: 2, held: 4, retry: 1, counted_up_to: 10_000 });
   });
 
-  it('counts no further than it says', async () => {
+  it('counts stop at counted_up_to', async () => {
     const job = await makeJob(api, { tasks: [{ name: 'a' }, { name: 'one', max_running: 1 }] });
     const fill = (task: string | undefined, more: ReturnType<typeof sql>) =>
       api.db.exec(sql`
@@ -74,14 +74,14 @@ describe('an overview', () => {
     expect(await overview()).toMatchObject({ running: 10_000, ready: 10_000, held: 10_000 });
   });
 
-  it('is nobody’s business without a key that may look', async () => {
+  it('the overview needs a key with the right to read', async () => {
     expect((await api.fetch('GET', '/api/overview')).status).toBe(401);
     expect((await api.fetch('GET', '/api/overview', { caller: keyOf('publisher') })).status).toBe(403);
   });
 });
 
-describe('late', () => {
-  it('is a ready run that nobody takes for a minute, the oldest first, whatever its lane', async () => {
+describe('late runs and triggers', () => {
+  it('a ready run that no worker takes for a minute is late, the oldest first, in any lane', async () => {
     const job = await makeJob(api, {
       project: 'p',
       name: 'late',
@@ -109,7 +109,7 @@ describe('late', () => {
     expect((await overview()).late).toEqual([]);
   });
 
-  it('shows ten', async () => {
+  it('at most ten late runs are listed', async () => {
     const job = await makeJob(api);
     for (let n = 1; n <= 9; n++) await activate(api, job.tasks['only'], day(n));
     await activate(api, job.tasks['only'], '2026-02-01T00:00:00Z');
@@ -118,7 +118,7 @@ describe('late', () => {
     expect((await overview()).late).toHaveLength(10);
   });
 
-  it('is a trigger whose instant was due and has not fired, also while no scheduler is there', async () => {
+  it('a trigger with a due instant that has not fired is late, even without a scheduler', async () => {
     const start = iso(now() - 10_000);
     const trigger = { name: 't', start, period: '1h', offset: '2s' };
     const tasks = [{ name: 'a', depends: ['trigger/t'] }];
@@ -137,12 +137,12 @@ describe('late', () => {
     ]);
     expect(next).toEqual([]);
     await fire(api, job.triggers['t'], start);
-    // though the marks lag behind
+    // although the marks lag behind
     await api.db.exec(sql`update trigger set latest = null where id = ${job.triggers['t']}`);
     expect((await overview()).late).toEqual([]);
   });
 
-  it('is no trigger that is due within seconds, nor one of a paused job', async () => {
+  it('a trigger that was due seconds ago, or whose job is paused, is not late', async () => {
     const start = now() + minute;
     const job = await makeJob(api, { triggers: [{ name: 't', start: iso(start), period: '1h' }] });
     const paused = await makeJob(api, {
@@ -150,7 +150,7 @@ describe('late', () => {
       triggers: [{ name: 't', start: iso(now() - minute), period: '1h' }],
     });
     api.nextTriggers.push(job.triggers['t'] ?? '', paused.triggers['t'] ?? '');
-    // due just now, so that a slow look still comes within the seconds
+    // due just now, so that a slow request is still within the seconds
     api.advance(start - now() + 1);
     expect((await overview()).late).toEqual([]);
     api.advance(5_000);
@@ -158,10 +158,10 @@ describe('late', () => {
   });
 });
 
-describe('failing', () => {
+describe('failing tasks', () => {
   const names = async () => (await overview()).failing.map((each) => each.task.name);
 
-  it('is a task whose newest run went wrong, the latest first, until one goes well', async () => {
+  it('a task is failing from a failed run until one succeeds, the latest first', async () => {
     const job = await makeJob(api, {
       project: 'p',
       name: 'failing',
@@ -203,7 +203,7 @@ describe('failing', () => {
     expect(await names()).toEqual(['b', 'a']);
   });
 
-  it('is one although an older run of it is still under way, and none that is to be tried again', async () => {
+  it('a task is failing even if an older run is unfinished, but not if it will be retried', async () => {
     const job = await makeJob(api, { tasks: [{ name: 'a' }, { name: 'b', retry: { max_attempts: 2, delay: '1h' } }] });
     await activate(api, job.tasks['a'], day(1));
     await claimTask(api, job.tasks['a']);
@@ -216,7 +216,7 @@ describe('failing', () => {
     expect((await names()).toSorted()).toEqual(['a', 'b']);
   });
 
-  it('is one that failed once, last night, whatever has failed all the time since', async () => {
+  it('a task that failed once last night is listed next to one that fails all the time', async () => {
     const job = await makeJob(api, { tasks: ['nightly', 'x', 'y', 'z'].map((name) => ({ name })) });
     await activate(api, job.tasks['nightly'], day(1));
     await runAll(api, 'failure');
@@ -230,7 +230,7 @@ describe('failing', () => {
     await api.db.exec(sql`delete from run where task_id in (select id from task where job_id = ${job.id})`);
   });
 
-  it('is no task that was removed or whose job was deleted', async () => {
+  it('a removed task, or a task of a deleted job, is not failing', async () => {
     const tasks = [{ name: 'a' }, { name: 'b' }];
     const job = await makeJob(api, { project: 'p', name: 'shrinking', tasks });
     for (const name of ['a', 'b']) await activate(api, job.tasks[name], day(1));
@@ -243,8 +243,8 @@ describe('failing', () => {
   });
 });
 
-describe('next', () => {
-  it('are the triggers that the scheduler names, each with its next instant, the first first', async () => {
+describe('next firings', () => {
+  it('the triggers that the scheduler names are listed with their next instants, earliest first', async () => {
     const [soon, later] = [iso(now() + 5 * minute), iso(now() + 60 * minute)];
     const job = await makeJob(api, {
       project: 'p',
@@ -269,7 +269,7 @@ describe('next', () => {
         due: iso(Date.parse(later) - 30 * minute),
       },
     ]);
-    // it has fired since the scheduler said so: what follows it is next
+    // it has fired since the last heartbeat, so the following instant is next
     api.advance(6 * minute);
     aliveScheduler(api);
     expect((await overview()).next.map((each) => each.due)).toEqual([
@@ -282,7 +282,7 @@ describe('next', () => {
 });
 
 describe('health', () => {
-  it('tells who is there, who is gone, and how quick and large the database is', async () => {
+  it('health counts workers and schedulers, and measures the latency and size of the database', async () => {
     aliveScheduler(api);
     const scheduler = { id: newId(), version: '1', nextTriggerId: null };
     api.schedulers.push(

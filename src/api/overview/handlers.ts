@@ -1,6 +1,6 @@
 /**
- * What an operator looks at first. Triggers are judged by their schedules and marks, as the scheduler does it; which ones
- * are worth a look it has said itself, with its last heartbeat: they are far too many to look at all.
+ * The start page of an operator. Late and coming triggers are computed from schedules and marks, as in the scheduler. There
+ * are far too many triggers to check all, so the scheduler names the next ones with its heartbeat.
  */
 import type { CallAnswer } from '../../http/client.ts';
 import { compileSchedule, nextInstant } from '../../calendar/schedule.ts';
@@ -16,7 +16,7 @@ type Overview = CallAnswer<Endpoints['GET /api/overview']>;
 type Late = Overview['late'][number];
 type Coming = Overview['next'][number];
 
-/** What is later than this is late, and no longer a matter of load. */
+/** A longer delay counts as late; a shorter one may be caused by load. */
 const lateTriggerMs = 5_000;
 const lateRunMs = 60_000;
 
@@ -46,7 +46,7 @@ function failing({
   };
 }
 
-/** The first instant it has not dealt with, if that was due a while ago. */
+/** The first unhandled instant of the trigger, if it is late. */
 function lateInstant(trigger: queries.NextTrigger, nowMs: number): Late[] {
   const schedule = compileSchedule(specOf(trigger));
   const latestMs = trigger.latest?.getTime() ?? schedule.startMs - 1;
@@ -69,13 +69,13 @@ function comingInstant(trigger: queries.NextTrigger, nowMs: number): Coming[] {
 }
 
 function firstBy<T>(items: readonly T[], timeOf: (item: T) => string): T[] {
-  return items.toSorted((a, b) => Date.parse(timeOf(a)) - Date.parse(timeOf(b))).slice(0, queries.mostShown);
+  return items.toSorted((a, b) => Date.parse(timeOf(a)) - Date.parse(timeOf(b))).slice(0, queries.maxShown);
 }
 
 async function healthOf(ctx: ApiContext): Promise<Overview['health']> {
   const nowMs = ctx.time.now();
   const ago = (ms: number): Date => new Date(nowMs - ms);
-  // by itself, before the others make it wait
+  // measured alone, so that other statements do not delay it
   const latency_ms = await queries.measureLatency(ctx.db);
   const [size_bytes, schedulers, workers] = await Promise.all([
     queries.databaseSize(ctx.db),
@@ -104,7 +104,7 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, each) => total + each, 0);
 }
 
-async function triggersToSee(ctx: ApiContext): Promise<queries.NextTrigger[]> {
+async function readNextTriggers(ctx: ApiContext): Promise<queries.NextTrigger[]> {
   const ids = await ctx.directory.nextTriggers();
   return ids.length === 0 ? [] : queries.listTriggers(ctx.db, ids);
 }
@@ -115,9 +115,9 @@ async function lateAmong(ctx: ApiContext, triggers: readonly queries.NextTrigger
   return firstBy(late, (each) => each.since);
 }
 
-/** What is late in one line: it changes when something becomes late, which is told by nothing but the clock. */
+/** A text that changes when something becomes late, for which there is no event. */
 export async function latePicture(ctx: ApiContext): Promise<string> {
-  const late = await lateAmong(ctx, await triggersToSee(ctx), ctx.time.now());
+  const late = await lateAmong(ctx, await readNextTriggers(ctx), ctx.time.now());
   return JSON.stringify(late.map(({ id, instant }) => [id, instant]));
 }
 
@@ -125,13 +125,13 @@ export const overviewHandlers: ApiHandlers<Endpoints> = {
   'GET /api/overview': async (_, ctx) => {
     const nowMs = ctx.time.now();
     const health = await healthOf(ctx);
-    const triggers = await triggersToSee(ctx);
+    const triggers = await readNextTriggers(ctx);
     const [counts, late, failed] = await Promise.all([
       queries.countLive(ctx.db),
       lateAmong(ctx, triggers, nowMs),
       queries.listFailing(ctx.db),
     ]);
-    // without a scheduler nothing is to come
+    // without a scheduler, nothing will fire
     const next = health.schedulers.up === 0 ? [] : triggers.flatMap((trigger) => comingInstant(trigger, nowMs));
     return {
       at: new Date(nowMs).toISOString(),

@@ -1,20 +1,20 @@
-/** Words in names, whatever the case: every one must occur. Fragments for the search and for lists that filter by words. */
+/** SQL fragments that match names containing every word, ignoring case. For the search and for lists with a filter. */
 import { type Sql, sql } from '../../kernel/sql.ts';
 
 export function wordsOf(text: string): string[] {
   return text.split(/\s+/).filter((word) => word !== '');
 }
 
-/** What `like` takes: the words as they are, anywhere. */
+/** Patterns of `like` that match the words anywhere. */
 export function patternsOf(words: readonly string[]): string[] {
-  return words.map((word) => `%${literally(word)}%`);
+  return words.map((word) => `%${escapeLike(word)}%`);
 }
 
-/** A text without meaning to `like`. */
-export function literally(text: string): string {
+/** Escapes the special characters of `like`. */
+export function escapeLike(text: string): string {
   return text.replaceAll(/[\\%_]/g, '\\$&');
 }
 
-/** Both sides are put into lower case by the database, so that they agree about letters. */
+/** The database converts both sides to lower case, so that they follow the same rules. */
 export const wordsIn = (text: Sql, patterns: readonly string[]): Sql =>
   sql`lower(${text}) like all (array(select lower(p) from unnest(${patterns}::text[]) as w (p)))`;

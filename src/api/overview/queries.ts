@@ -1,6 +1,6 @@
 /**
- * What an overview reads. Each statement walks along an index and stops at a bound, so that neither the queue nor the
- * history makes it slower; the orders within are there to keep it on that index.
+ * Statements of the start page. Each walks an index and is bounded, so its cost does not depend on the queue or the history.
+ * The inner `order by` clauses make the planner use that index.
  */
 import { type Db, sql } from '../../kernel/sql.ts';
 import { triggerColumns, type TriggerRow } from '../../scheduler/queries.ts';
@@ -10,15 +10,15 @@ import { ofTask, taskPart } from '../explain/queries.ts';
 import type { Part } from '../explain/findings.ts';
 import { failingTasks } from '../tasks/failing-tasks.ts';
 
-/** How many of each are shown. */
-export const mostShown = 10;
-/** The first of each lane are looked at, so that others' queues hide none; of a lane's no more than a claim passes by. */
-const lanesSeen = 50;
-const runsSeen = 100;
+/** Maximum items of each list. */
+export const maxShown = 10;
+/** At most this many lanes, and runs of each lane, are checked. A long lane does not hide late runs of others. */
+const maxLanes = 50;
+const maxRunsPerLane = 100;
 
 export type Counts = { running: number; ready: number; held: number; retry: number };
 
-/** Of runs that are parked and at a gate the gate's count has told already. */
+/** A run that is parked at a gate is counted once in `held`. */
 export function countLive(db: Db): Promise<Counts> {
   return db.one<Counts>(sql`
     with running as (
@@ -49,7 +49,7 @@ export function countLive(db: Db): Promise<Counts> {
 
 export type LateRun = Part & { readonly run: string; readonly instant: Date | null; readonly since: Date };
 
-/** Ready runs that nobody has taken since before then, the oldest first. */
+/** Ready runs that were queued before this time, the oldest first. */
 export function listLateRuns(db: Db, before: Date): Promise<LateRun[]> {
   const ready = sql`live.worker_id is null and not live.parked and live.gate is null`;
   return db.rows<LateRun>(sql`
@@ -58,7 +58,7 @@ export function listLateRuns(db: Db, before: Date): Promise<LateRun[]> {
       union all
       select (select live.lane from live where ${ready} and live.lane > lanes.lane order by live.lane limit 1), n + 1
         from lanes
-       where lanes.lane is not null and n < ${lanesSeen}
+       where lanes.lane is not null and n < ${maxLanes}
     ),
     late as (
       select head.*
@@ -68,11 +68,11 @@ export function listLateRuns(db: Db, before: Date): Promise<LateRun[]> {
            from live
           where ${ready} and live.lane = lanes.lane
           order by live.rank, live.id
-          limit ${runsSeen}
+          limit ${maxRunsPerLane}
        ) as head
        where head.queued_at < ${before}
        order by head.queued_at, head.id
-       limit ${runsSeen}
+       limit ${maxRunsPerLane}
     )
     select ${taskPart}, late.id as run, late.instant, late.queued_at as since
       from late
@@ -80,7 +80,7 @@ export function listLateRuns(db: Db, before: Date): Promise<LateRun[]> {
       ${ofTask}
      where not task.paused
      order by late.queued_at, late.id
-     limit ${mostShown}`);
+     limit ${maxShown}`);
 }
 
 export type FailingTask = Part & {
@@ -100,12 +100,12 @@ export function listFailing(db: Db): Promise<FailingTask[]> {
       ${ofTask}
      where job.deleted_at is null
      order by failing.finished_at desc, failing.run desc
-     limit ${mostShown}`);
+     limit ${maxShown}`);
 }
 
 export type NextTrigger = TriggerRow & Part & { readonly last_fired: Date | null };
 
-/** Those of these triggers that may fire, and what they have fired for last by their schedule: marks may lag behind it. */
+/** Those of these triggers that may fire, with their last scheduled firing, because marks may lag behind. */
 export function listTriggers(db: Db, ids: readonly string[]): Promise<NextTrigger[]> {
   return db.rows<NextTrigger>(sql`
     select ${triggerColumns}, trigger.name, job.name as job_name, project.name as project_name,
@@ -128,7 +128,7 @@ export async function databaseSize(db: Db): Promise<number> {
   return (await db.one<{ size: number }>(sql`select pg_database_size(current_database())::float8 as size`)).size;
 }
 
-/** How long a statement takes that does nothing, in milliseconds. */
+/** The time of an empty statement, in milliseconds. */
 export async function measureLatency(db: Db): Promise<number> {
   const startedMs = performance.now();
   await db.one(sql`select 1 as one`);

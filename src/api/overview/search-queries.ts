@@ -1,7 +1,7 @@
 /**
- * Statements of the search. By words: a part is found when each word is in its name or in those of what it belongs to,
- * and at least one in its own. All names are read, which is cheap (20 ms for 100,000); of what very many hold only the
- * nearest are ranked to the letter: names that are the text, that begin with it, that are short.
+ * Statements of the search. A project, job, task or trigger matches if each word is in its name or in the name of its job or
+ * project, and at least one word is in its own name. All names are read, which is cheap (20 ms for 100,000). If very many
+ * match, only the best are ranked exactly: names that equal the text, begin with it, or are short.
  */
 import { type Db, empty, type Sql, sql } from '../../kernel/sql.ts';
 import { liveColumns, runColumns, withNames } from '../runs/queries.ts';
@@ -16,14 +16,14 @@ export type HitRow = {
   readonly project_name: string | null;
 };
 
-const mostRanked = 1_000;
+const maxRanked = 1_000;
 
 export interface Wanted {
   /** The whole text, as it was typed. */
   readonly text: string;
-  /** Its words as `like` takes them. */
+  /** Its words as patterns of `like`. */
   readonly patterns: readonly string[];
-  /** The text as the beginning of a name, for `like`; and as that of a word, for `~`. */
+  /** The text as the beginning of a name (for `like`), and as the beginning of a word (for `~`). */
   readonly prefix: string;
   readonly wordStart: string;
   readonly limit: number;
@@ -34,7 +34,7 @@ const jobColumns = sql`job.id as job_id, job.name as job_name, ${projectColumns}
 const ofNothing = sql`
            null::uuid as job_id, null::text as job_name, null::uuid as project_id, null::text as project_name`;
 
-/** The best of one kind: the name itself first, then what begins with it, then what has a word that does. */
+/** The best hits of one kind: equal names first, then names that begin with the text, then names with such a word. */
 function best(place: number, found: Sql, { text, prefix, wordStart, limit }: Wanted): Sql {
   return sql`
     (select ${place}::integer as place, f.*,
@@ -47,7 +47,7 @@ function best(place: number, found: Sql, { text, prefix, wordStart, limit }: Wan
       limit ${limit})`;
 }
 
-/** Jobs by their paths in lower case, made once for all their parts. */
+/** Jobs with their paths in lower case, computed once for all tasks and triggers. */
 const places = sql`
       select ${jobColumns}, lower(project.name || '/' || job.name) as path
         from job
@@ -55,8 +55,8 @@ const places = sql`
        where job.deleted_at is null`;
 
 /**
- * Tasks or triggers; every word is looked for before any are left out. One word by itself is in the part's own name.
- * `offset 0` keeps the names from being put into lower case again for each condition.
+ * Tasks or triggers. All words are checked before the limit applies. A single word must be in the name itself. `offset 0`
+ * prevents the planner from converting the names to lower case again for each condition.
  */
 function partsOf(kind: string, table: Sql, lowered: Sql, { text, patterns, prefix }: Wanted): Sql {
   const path = sql`place.path || '/' || own.lowered`;
@@ -78,7 +78,7 @@ function partsOf(kind: string, table: Sql, lowered: Sql, { text, patterns, prefi
                          when own.lowered like (select lower(${prefix})) then 1
                          else 2 end,
                     length(own.name), own.id
-           limit ${mostRanked}
+           limit ${maxRanked}
         ) as near
         join place on place.job_id = near.job_id`;
 }
@@ -114,7 +114,7 @@ export function findByWords(db: Db, wanted: Wanted): Promise<HitRow[]> {
      limit ${wanted.limit}`);
 }
 
-/** Whatever has this id; runs and backfills also of jobs that are gone. */
+/** Any object with this id. Runs and backfills of deleted jobs are found as well. */
 export function findById(db: Db, id: string): Promise<HitRow[]> {
   const parts = (kind: string, table: Sql): Sql => sql`
     select ${kind}::text as kind, part.id, part.name, ${jobColumns}

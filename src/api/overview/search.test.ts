@@ -1,4 +1,4 @@
-/** The search: words in names, the best first, and whatever has an id. */
+/** The search: by words in names, the best first, and by id. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusal } from '../../../test/harness/expected.ts';
 import { activate, makeJob, type MadeJob, runAll } from '../../../test/harness/runs.ts';
@@ -32,8 +32,8 @@ const search = async (q: string, limit?: number) => {
 };
 const found = async (q: string, limit?: number) => (await search(q, limit)).map(({ kind, name }) => `${kind} ${name}`);
 
-describe('by words', () => {
-  it('the name itself comes first, then what begins with it, then words that do, then the rest', async () => {
+describe('search by words', () => {
+  it('equal names come first, then names that begin with the text, then names with such a word, then the rest', async () => {
     expect(await found('load')).toEqual([
       'task load',
       'project loading bay',
@@ -46,11 +46,11 @@ describe('by words', () => {
     expect(await found('load', 2)).toEqual(['task load', 'project loading bay']);
   });
 
-  it('of equals the larger kind comes first', async () => {
+  it('among equal names, projects come before jobs, and jobs before tasks', async () => {
     expect(await found('count')).toEqual(['job count', 'task count']);
   });
 
-  it('all words must occur, one of them in the name itself, the others in what it belongs to', async () => {
+  it('all words must occur, one of them in the name itself, the others in its job or project', async () => {
     expect(await found('nightly LOAD')).toEqual([
       'job Nightly load',
       'task load',
@@ -64,7 +64,7 @@ describe('by words', () => {
     expect(await found('shop absent')).toEqual([]);
   });
 
-  it('any letters are letters, and signs mean themselves', async () => {
+  it('letters of any script match, and special characters are literal', async () => {
     expect(await found('ÜBERPRÜF')).toEqual(['task Überprüfung']);
     expect(await found('%')).toEqual(['task 100% (a+b)']);
     expect(await found('(a+b)')).toEqual(['task 100% (a+b)']);
@@ -72,7 +72,7 @@ describe('by words', () => {
     for (const q of ['\\', '[', '(', '/', '* ?', "'"]) await expect(found(q)).resolves.toBeInstanceOf(Array);
   });
 
-  it('says where a hit belongs', async () => {
+  it('a hit has its job and project', async () => {
     const [task] = await search('preload');
     expect(task).toMatchObject({
       id: shop.tasks['preload'],
@@ -83,7 +83,7 @@ describe('by words', () => {
     expect((await search('shop'))[0]).toMatchObject({ kind: 'project', job: null, project: null });
   });
 
-  it('what is deleted or removed is not found', async () => {
+  it('deleted and removed objects are not found', async () => {
     const parts = (task: string) => ({ project: 'Passing', name: 'ephemeral', tasks: [{ name: task }] });
     await makeJob(api, parts('mayfly'));
     expect(await found('mayfly')).toEqual(['task mayfly']);
@@ -96,7 +96,7 @@ describe('by words', () => {
     expect(await found('passing')).toEqual([]);
   });
 
-  it('of very many that hold the words none hides the one that is meant', async () => {
+  it('very many matches do not hide the exact one', async () => {
     const many = Array.from({ length: 1_100 }, (_, n) => ({ name: `haul ${n}` }));
     for (let n = 0; n < 10; n++) await makeJob(api, { project: 'crowd', name: `crowd ${n}`, tasks: many });
     const tasks = [{ name: 'haul' }, { name: 'haul by rail' }];
@@ -107,13 +107,13 @@ describe('by words', () => {
     expect(await found('haul', 50)).toHaveLength(50);
   });
 
-  it('nothing to look for is refused', async () => {
+  it('an empty query is rejected', async () => {
     await expect(search('  ')).rejects.toEqual(refusal(400));
   });
 });
 
-describe('by id', () => {
-  it('finds a run, queued or ended, a job, task, trigger, project, backfill and worker', async () => {
+describe('search by id', () => {
+  it('a run, queued or ended, a job, task, trigger, project, backfill and worker are found by id', async () => {
     const run = await activate(api, shop.tasks['load'], '2026-01-01T00:00:00.000Z');
     expect(await search(run.toUpperCase())).toMatchObject([
       { kind: 'run', id: run, name: 'load', job: { id: shop.id } },

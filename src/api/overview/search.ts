@@ -1,30 +1,30 @@
-/** The search: parts of jobs by the words of their names, the best first; or whatever has an id. */
+/** The search: projects, jobs, tasks and triggers by words in their names, the best first; or any object by id. */
 import type { Input } from '../../http/endpoint.ts';
 import { isId } from '../../kernel/id.ts';
 import type { ApiContext } from '../context.ts';
 import type { overviewEndpoints } from './endpoints.ts';
 import { findWorkers } from '../explain/fleet.ts';
-import { literally, patternsOf } from './name-search.ts';
+import { escapeLike, patternsOf } from './name-search.ts';
 import { findById, findByWords, type HitRow } from './search-queries.ts';
 
 type Asked = Input<(typeof overviewEndpoints)['GET /api/search']>;
 
 export async function search({ query: { q, limit } }: Asked, ctx: ApiContext) {
-  if (isId(q)) return { items: await whatever(ctx, q) };
-  // as references are written: project/job/task
+  if (isId(q)) return { items: await findAnyById(ctx, q) };
+  // a slash separates words, as in the reference project/job/task
   const words = q.split(/[\s/]+/).filter((word) => word !== '');
   if (words.length === 0) return { items: [] };
   const rows = await findByWords(ctx.db, {
     text: q,
     patterns: patternsOf(words),
-    prefix: `${literally(q)}%`,
+    prefix: `${escapeLike(q)}%`,
     wordStart: `(^|[^[:alnum:]])${q.replaceAll(/[^\p{L}\p{N}\s]/gu, '\\$&')}`,
     limit,
   });
   return { items: rows.map(renderHit) };
 }
 
-async function whatever(ctx: ApiContext, id: string) {
+async function findAnyById(ctx: ApiContext, id: string) {
   const [rows, { known }] = await Promise.all([findById(ctx.db, id), findWorkers(ctx)]);
   const workers = known.filter((worker) => worker.id === id.toLowerCase());
   return [

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
 import { nameFault } from '../../documents/name.ts';
 
-/** As job documents name them. */
+/** The same rule as in job documents. */
 const name = z.string().superRefine((text, context) => {
   const message = nameFault(text);
   if (message !== undefined) context.addIssue({ code: 'custom', message });
@@ -13,9 +13,9 @@ const namePath = z.object({ name });
 const pool = z.object({
   name: z.string(),
   places: z.int(),
-  /** Runs that have a place: queued or running. More than there are places where those were lowered meanwhile. */
+  /** Queued and running runs that have a place. More than `places` if these were lowered meanwhile. */
   used: z.int(),
-  /** Runs that wait for one. */
+  /** Runs that wait for a place. */
   waiting: z.int(),
 });
 
@@ -28,7 +28,7 @@ export const poolEndpoints = endpoints({
     answer: z.object({ items: z.array(pool), next: z.string().nullable() }),
   },
   'PUT /api/pools/{name}': {
-    summary: 'Create a pool or change its places; with none, nothing that needs it begins',
+    summary: 'Create a pool or change its places; with 0 places, no run that needs it starts',
     tag: 'pools',
     allow: ['operator'],
     params: namePath,

@@ -16,7 +16,7 @@ beforeAll(async () => {
 beforeEach(() => {
   name = `pool ${newId()}`;
 });
-/** Nothing of one test may be claimed in the next. */
+/** Deletes all jobs and ends their runs, so that no test claims runs of another. */
 afterEach(async () => {
   const jobs = await api.db.rows<{ id: string }>(sql`select id from job where deleted_at is null`);
   for (const { id } of jobs) await api.call('DELETE /api/jobs/{id}', { params: { id } });
@@ -36,8 +36,8 @@ const users = (parts: object = {}): Promise<MadeJob> =>
     ...parts,
   });
 
-describe('a pool', () => {
-  it('is made, changed and shown with what uses it and what waits for it', async () => {
+describe('pools', () => {
+  it('a pool is created, changed and returned with its used places and waiting runs', async () => {
     const body = JSON.stringify({ places: 2 });
     const path = `/api/pools/${encodeURIComponent(name)}`;
     const put = () => api.fetch('PUT', path, { body, caller: keyOf('operator') });
@@ -54,15 +54,15 @@ describe('a pool', () => {
     expect(await claim(api)).toEqual([]);
     await finish(api, runs.slice(1));
     expect(await claim(api)).toHaveLength(1);
-    const told = await api.db.rows(sql`
+    const logged = await api.db.rows(sql`
       select type, body::json ->> 'places' as places, actor from event where body::json ->> 'name' = ${name} order by seq`);
-    expect(told).toEqual([
+    expect(logged).toEqual([
       { type: 'pool.created', places: '2', actor: 'key:operator' },
       { type: 'pool.changed', places: '1', actor: 'key:operator' },
     ]);
   });
 
-  it('that is raised lets who waits through at once, and with no places at all nobody', async () => {
+  it('a raised pool admits waiting runs at once, and a pool without places admits none', async () => {
     await set(0);
     const job = await users();
     const scheduler = makeScheduler(api.ctx);
@@ -82,7 +82,7 @@ describe('a pool', () => {
     }
   });
 
-  it('is listed by name, page by page, to whoever may look', async () => {
+  it('pools are listed by name, page by page, also for viewers', async () => {
     const call = api.as(keyOf('viewer'));
     const names = [1, 2, 3].map((n) => `~ ${n} ${name}`);
     for (const each of names) await api.call('PUT /api/pools/{name}', { params: { name: each }, body: { places: 1 } });
@@ -94,7 +94,7 @@ describe('a pool', () => {
     await expect(put).rejects.toEqual(refusal(403));
   });
 
-  it('is not deleted while a task names it, and is when none does', async () => {
+  it('a pool is deleted only if no task names it', async () => {
     const project = `p ${newId()}`;
     await set(3);
     await users({ project });
@@ -115,7 +115,7 @@ describe('a pool', () => {
     expect(await look()).toMatchObject({ places: 1 });
   });
 
-  it('is not deleted from under a job that is just being applied', async () => {
+  it('a pool is not deleted while a job that names it is being applied', async () => {
     await set(3);
     const project = `p ${newId()}`;
     await makeProject(api.db, project);
@@ -134,7 +134,7 @@ describe('a pool', () => {
     expect(await look()).toMatchObject({ places: 3 });
   });
 
-  it('names the field of bad input', async () => {
+  it('bad input is rejected with its path', async () => {
     for (const places of [-1, 1.5, 'many']) {
       const body = JSON.stringify({ places });
       const answer = await api.fetch('PUT', '/api/pools/p', { body, caller: keyOf('operator') });

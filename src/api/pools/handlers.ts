@@ -1,8 +1,8 @@
-/** Pools: list, create or change, delete. Who waits is let through by the scheduler, which is woken. */
+/** Pools: list, create or change, delete. The scheduler is woken to admit waiting runs. */
 import { MillraceError } from '../../errors.ts';
 import { type Recording, recording } from '../../events/append.ts';
 import type { Input } from '../../http/endpoint.ts';
-import { type ApiContext, type ApiHandlers, author, found } from '../context.ts';
+import { type ApiContext, type ApiHandlers, author, requireFound } from '../context.ts';
 import type { poolEndpoints } from './endpoints.ts';
 import {
   deletePool,
@@ -36,12 +36,12 @@ async function set(input: Input<Endpoints['PUT /api/pools/{name}']>, ctx: ApiCon
     return 'created';
   });
   if (outcome !== 'same') sendHints(ctx);
-  const pool = renderPool(found(await findPool(ctx.db, name), 'pool', name));
+  const pool = renderPool(requireFound(await findPool(ctx.db, name), 'pool', name));
   return Response.json(pool, { status: outcome === 'created' ? 201 : 200 });
 }
 
 async function change(tx: Recording, name: string, places: number): Promise<'changed' | 'same'> {
-  const pool = found(await lockPool(tx, name), 'pool', name);
+  const pool = requireFound(await lockPool(tx, name), 'pool', name);
   if (pool.places === places) return 'same';
   await setPlaces(tx, pool.id, places);
   tx.record('millrace_jobs', { type: 'pool.changed', subject: pool.id, body: { name, places, before: pool.places } });
@@ -52,7 +52,7 @@ async function remove(input: Input<Endpoints['DELETE /api/pools/{name}']>, ctx: 
   const { name } = input.params;
   await recording(ctx.db, author(ctx, input.caller), async (tx) => {
     await holdGates(tx);
-    const pool = found(await findPool(tx, name), 'pool', name);
+    const pool = requireFound(await findPool(tx, name), 'pool', name);
     const [one, ...more] = await namingTasks(tx, pool.id, 100);
     if (one !== undefined) {
       const others = more.length === 0 ? '' : ` and ${more.length === 99 ? 'many' : more.length} more`;
@@ -65,7 +65,7 @@ async function remove(input: Input<Endpoints['DELETE /api/pools/{name}']>, ctx: 
   sendHints(ctx);
 }
 
-/** The token processor lets through whoever may pass now. */
+/** Wakes the token processor, which admits the runs that may pass now. */
 function sendHints(ctx: ApiContext): void {
   for (const kind of ['tokens', 'events'] as const) ctx.hints.send(kind);
 }

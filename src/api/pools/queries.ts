@@ -1,4 +1,4 @@
-/** Statements about pools, which are gates of that kind (0007). */
+/** Statements about pools, which are gates of kind `pool` (0007). */
 import { newId } from '../../kernel/id.ts';
 import { type Db, type Sql, sql } from '../../kernel/sql.ts';
 
@@ -26,13 +26,13 @@ export function findPool(db: Db, name: string): Promise<PoolRow | undefined> {
   return db.maybeOne<PoolRow>(pools(sql`g.name = ${name}`));
 }
 
-/** Locked, for a change: two follow each other, and so does who comes or goes through the gate. */
+/** Locks the pool for a change. Concurrent changes, and runs that pass the gate, wait. */
 export function lockPool(db: Db, name: string): Promise<{ id: string; places: number } | undefined> {
   return db.maybeOne(sql`
     select id, capacity as places from gate where kind = 'pool' and name = ${name} for update`);
 }
 
-/** Nothing when there is one of that name. */
+/** Returns undefined if the name exists. */
 export async function insertPool(db: Db, name: string, places: number): Promise<string | undefined> {
   const row = await db.maybeOne<{ id: string }>(sql`
     insert into gate (id, kind, name, capacity)
@@ -47,8 +47,8 @@ export async function setPlaces(db: Db, id: string, places: number): Promise<voi
 }
 
 /**
- * Waits for everybody who is just writing limits, and keeps others from it until the commit: a job that is being applied
- * either has named the pool by now, or will find it gone and make it anew.
+ * Waits for transactions that write limits, and blocks new ones until the commit. So a job that is being applied either has
+ * already named the pool, or finds it deleted and creates it again.
  */
 export async function holdGates(db: Db): Promise<void> {
   await db.exec(sql`lock table gate in share row exclusive mode`);

@@ -7,7 +7,7 @@ const name = z
   .string()
   .min(1)
   .max(200)
-  .regex(/^[^/@\p{Cc}]+$/u, 'may hold any printable character but / and @');
+  .regex(/^[^/@\p{Cc}]+$/u, 'may contain any printable character except / and @');
 const project = z.object({ id, name: z.string(), description: z.string() });
 const config = z.record(z.string(), z.unknown());
 const stashPath = z.object({ id, key: z.string().min(1).max(200) });
@@ -30,7 +30,7 @@ const upsert = {
 
 export const projectEndpoints = endpoints({
   'GET /api/projects': {
-    summary: 'All projects by name, or with `name` the one so called',
+    summary: 'All projects by name; with `name`, the project of that name',
     tag: 'projects',
     allow: ['viewer', 'operator'],
     query: z.object({ name: z.string().optional(), limit: limit(100), after: z.string().optional() }),
@@ -63,7 +63,7 @@ export const projectEndpoints = endpoints({
     answer: 'none',
   },
   'GET /api/projects/{id}/jobs': {
-    summary: "A project's jobs by name, each with what its runs did in the last hour",
+    summary: "A project's jobs by name, each with the results of its runs in the last hour",
     tag: 'projects',
     allow: ['viewer', 'operator'],
     params: idPath,
@@ -105,7 +105,7 @@ export const projectEndpoints = endpoints({
     answer: arrayOrPage(z.string()),
   },
   'PUT /api/projects/{id}/stash/{key}': {
-    summary: "Keep bytes in a project's stash, encrypted",
+    summary: "Store bytes in a project's stash, encrypted",
     tag: 'stash',
     allow: ['operator'],
     params: stashPath,

@@ -20,7 +20,7 @@ async function makeJob(project: string, name: string, tasks: readonly object[] =
 }
 
 describe('creating and changing projects', () => {
-  it('makes a project, answers it and tells of it', async () => {
+  it('a project is created, returned, and recorded as an event', async () => {
     const before = await newestPosition(api.db);
     api.heard.splice(0);
     const body = { name: 'made', description: 'why', config: { a: 1 } };
@@ -34,7 +34,7 @@ describe('creating and changing projects', () => {
     expect(await api.call('GET /api/projects/{id}/config', { params: { id: made.id } })).toEqual({ a: 1 });
   });
 
-  it('changes the project of that name when no uuid is given, and keeps a config that is not named', async () => {
+  it('a project without uuid is changed by name, and keeps its config if none is given', async () => {
     const first = await api.call('PUT /api/projects', { body: { name: 'again', config: { kept: true } } });
     const before = await newestPosition(api.db);
     const second = await api.call('PUT /api/projects', { body: { name: 'again', description: 'new' } });
@@ -43,7 +43,7 @@ describe('creating and changing projects', () => {
     expect(await api.call('GET /api/projects/{id}/config', { params: { id: first.id } })).toEqual({ kept: true });
   });
 
-  it('says nothing when nothing changes', async () => {
+  it('an unchanged project appends no event', async () => {
     await make('same');
     const before = await newestPosition(api.db);
     api.heard.splice(0);
@@ -52,7 +52,7 @@ describe('creating and changing projects', () => {
     expect(api.heard).toEqual([]);
   });
 
-  it('renames by uuid, and takes any case of it', async () => {
+  it('a project is renamed by its uuid, in upper or lower case', async () => {
     const uuid = newId();
     await api.call('PUT /api/projects', { body: { uuid, name: 'old name' } });
     const renamed = await api.call('PUT /api/projects', { body: { uuid: uuid.toUpperCase(), name: 'new name' } });
@@ -60,7 +60,7 @@ describe('creating and changing projects', () => {
     await expect(api.call('GET /api/projects', { query: { name: 'old name' } })).rejects.toEqual(refusal(404));
   });
 
-  it('refuses a name that another project has', async () => {
+  it('a name that another project has is a conflict', async () => {
     await make('taken');
     const clash = { body: { uuid: newId(), name: 'taken' } };
     await expect(api.call('POST /api/projects', clash)).rejects.toMatchObject({
@@ -69,12 +69,12 @@ describe('creating and changing projects', () => {
     });
   });
 
-  it('makes one project of many requests at once', async () => {
+  it('concurrent requests create one project', async () => {
     const made = await Promise.all(Array.from({ length: 8 }, () => make('race')));
     expect(new Set(made.map((project) => project.id)).size).toBe(1);
   });
 
-  it('names the field of bad input', async () => {
+  it('bad input is rejected with its path', async () => {
     const body = { name: 'a/b', colour: 'red' };
     const answer = api.fetch('POST', '/api/projects', { caller: keyOf('operator'), body: JSON.stringify(body) });
     const problem: unknown = await (await answer).json();
@@ -83,7 +83,7 @@ describe('creating and changing projects', () => {
     expect(JSON.stringify(problem)).toContain('colour');
   });
 
-  it('brings a deleted uuid back to life', async () => {
+  it('a deleted project is revived by its uuid', async () => {
     const uuid = newId();
     await api.call('PUT /api/projects', { body: { uuid, name: 'phoenix' } });
     await api.call('DELETE /api/projects/{id}', { params: { id: uuid } });
@@ -94,20 +94,20 @@ describe('creating and changing projects', () => {
   });
 });
 
-describe('looking at projects', () => {
-  it('lists them by name, a page at a time', async () => {
+describe('reading projects', () => {
+  it('projects are listed by name, a page at a time', async () => {
     for (const name of ['z1', 'z3', 'z2']) await make(name);
     const page = await api.call('GET /api/projects', { query: { after: 'z1', limit: 1 } });
     expect(page).toEqual([expect.objectContaining({ name: 'z2' })]);
   });
 
-  it('finds one by name, or says that there is none', async () => {
+  it('a project is found by name, and an unknown name is not found', async () => {
     const made = await make('sought');
     expect(await api.call('GET /api/projects', { query: { name: 'sought' } })).toEqual(made);
     await expect(api.call('GET /api/projects', { query: { name: 'nowhere' } })).rejects.toEqual(refusal(404));
   });
 
-  it('counts what runs, waits and ended in the last hour', async () => {
+  it('a project counts runs that are running, waiting, or ended in the last hour', async () => {
     const { id } = await make('counted');
     const job = await makeJob('counted', 'job');
     const [task] = await api.call('GET /api/jobs/{id}/tasks', { params: { id: job } });
@@ -159,7 +159,7 @@ describe('looking at projects', () => {
     });
   });
 
-  it('lists jobs by name, a page at a time, or the one of a name', async () => {
+  it('jobs of a project are listed by name, a page at a time, or found by name', async () => {
     const { id } = await make('with jobs');
     for (const name of ['b', 'a', 'c']) await makeJob('with jobs', name);
     const jobs = (query: object) => api.call('GET /api/projects/{id}/jobs', { params: { id }, query });
@@ -168,7 +168,7 @@ describe('looking at projects', () => {
     expect((await jobs({ name: 'b' })).map((job) => job.name)).toEqual(['b']);
   });
 
-  it('knows no project that does not exist', async () => {
+  it('an unknown project is not found', async () => {
     const params = { id: newId() };
     await expect(api.call('GET /api/projects/{id}', { params })).rejects.toEqual(refusal(404));
     await expect(api.call('GET /api/projects/{id}/jobs', { params })).rejects.toEqual(refusal(404));
@@ -176,7 +176,7 @@ describe('looking at projects', () => {
     await expect(api.call('DELETE /api/projects/{id}', { params })).rejects.toEqual(refusal(404));
   });
 
-  it('gives a task the configuration of its own project only', async () => {
+  it('a task may read only the configuration of its own project', async () => {
     const [mine, other] = [await make('mine'), await make('not mine')];
     const job = await makeJob('mine', 'job');
     await api.call('POST /api/jobs/{id}/run', { params: { id: job } });
@@ -191,7 +191,7 @@ describe('looking at projects', () => {
 });
 
 describe('deleting a project', () => {
-  it('deletes its jobs with it, and frees both names', async () => {
+  it('deleting a project deletes its jobs, and frees both names', async () => {
     const { id } = await make('doomed');
     const job = await makeJob('doomed', 'job');
     const before = await newestPosition(api.db);
@@ -204,7 +204,7 @@ describe('deleting a project', () => {
     expect((await make('doomed')).id).not.toBe(id);
   });
 
-  it('takes its secrets with it', async () => {
+  it('deleting a project deletes its stash', async () => {
     const { id } = await make('secretive');
     const job = await makeJob('secretive', 'job');
     await api.call('PUT /api/projects/{id}/stash/{key}', { params: { id, key: 'k' }, body: Buffer.from('v') });

@@ -1,9 +1,9 @@
-/** Projects: list, look, create or change, delete; their configuration for people, workers and tasks. */
+/** Projects: list, read, create or change, delete; their configuration for people, workers and tasks. */
 import { isUniqueViolation, MillraceError } from '../../errors.ts';
 import { type Recording, recording } from '../../events/append.ts';
 import type { Input } from '../../http/endpoint.ts';
 import { newId } from '../../kernel/id.ts';
-import { type ApiContext, type ApiHandlers, author, found } from '../context.ts';
+import { type ApiContext, type ApiHandlers, author, requireFound } from '../context.ts';
 import { announceDeletion, endJobs } from '../jobs/deletion.ts';
 import type { projectEndpoints } from './endpoints.ts';
 import {
@@ -31,7 +31,7 @@ type UpsertInput = Input<Endpoints['PUT /api/projects']>;
 async function upsert(input: UpsertInput, ctx: ApiContext): Promise<ProjectRow> {
   const who = author(ctx, input.caller);
   const attempt = (): Promise<Saved> => recording(ctx.db, who, (tx) => save(tx, input.body, who.at));
-  // two that make the same project at once: the second then finds what the first has made
+  // of two concurrent requests for the same new project, the second finds the project of the first
   const saved = await attempt()
     .catch((error: unknown) => (isUniqueViolation(error) ? attempt() : Promise.reject(error)))
     .catch((error: unknown) => {
@@ -55,7 +55,7 @@ async function save(tx: Recording, body: UpsertInput['body'], at: Date): Promise
   const before = uuid === undefined ? await lockProjectNamed(tx, name) : await lockProject(tx, uuid);
   const project = { id: before?.id ?? uuid?.toLowerCase() ?? newId(), name, description };
   const record = (type: string): void => {
-    // readers take hundreds of events at a time
+    // readers load hundreds of events at a time, so bodies must be small
     const beginning = description.slice(0, 1_000).toWellFormed();
     tx.record('millrace_projects', { type, subject: project.id, body: { name, description: beginning } });
   };
@@ -74,7 +74,7 @@ async function remove(input: Input<Endpoints['DELETE /api/projects/{id}']>, ctx:
   const who = author(ctx, input.caller);
   const { jobs, running } = await recording(ctx.db, who, async (tx) => {
     const locked = await lockProject(tx, id);
-    const project = found(locked?.deleted === true ? undefined : locked, 'project', id);
+    const project = requireFound(locked?.deleted === true ? undefined : locked, 'project', id);
     const jobs = await listJobsOfProject(tx, id);
     await markProjectDeleted(tx, id, who.at);
     await dropProjectStash(tx, id);
@@ -88,22 +88,22 @@ async function remove(input: Input<Endpoints['DELETE /api/projects/{id}']>, ctx:
 export const projectHandlers: ApiHandlers<Pick<Endpoints, Keys>> = {
   'GET /api/projects': async ({ query }, ctx) => {
     if (query.name === undefined) return listProjects(ctx.db, { limit: query.limit, after: query.after });
-    return found(await findProjectNamed(ctx.db, query.name), 'project', query.name);
+    return requireFound(await findProjectNamed(ctx.db, query.name), 'project', query.name);
   },
   'POST /api/projects': upsert,
   'PUT /api/projects': upsert,
   'GET /api/projects/{id}': async ({ params }, ctx) =>
-    found(await findProjectWithCounts(ctx.db, params.id, new Date(ctx.time.now())), 'project', params.id),
+    requireFound(await findProjectWithCounts(ctx.db, params.id, new Date(ctx.time.now())), 'project', params.id),
   'DELETE /api/projects/{id}': remove,
   'GET /api/projects/{id}/jobs': async ({ params, query }, ctx) => {
-    found(await findProject(ctx.db, params.id), 'project', params.id);
+    requireFound(await findProject(ctx.db, params.id), 'project', params.id);
     const { limit, after, name } = query;
     return listProjectJobs(ctx.db, params.id, { limit, after, name, at: new Date(ctx.time.now()) });
   },
   'GET /api/projects/{id}/config': async ({ params }, ctx) =>
-    found(await findConfig(ctx.db, params.id), 'project', params.id),
+    requireFound(await findConfig(ctx.db, params.id), 'project', params.id),
   'GET /int-api/projects/{id}/config': async ({ params, caller }, ctx) => {
     await restrictTask(ctx, caller, { project: params.id });
-    return found(await findConfig(ctx.db, params.id), 'project', params.id);
+    return requireFound(await findConfig(ctx.db, params.id), 'project', params.id);
   },
 };

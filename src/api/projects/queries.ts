@@ -1,4 +1,4 @@
-/** Statements about projects. A deleted project is only found where a statement says so. */
+/** Statements about projects. They do not find deleted projects, unless stated. */
 import { allOf, type Db, sql } from '../../kernel/sql.ts';
 import { listedText } from '../page-size.ts';
 import { runCounts, totals } from '../runs/counts.ts';
@@ -115,7 +115,7 @@ export async function findConfig(db: Db, id: string): Promise<Record<string, unk
 
 export type LockedProject = ProjectRow & { readonly deleted: boolean };
 
-/** Also a deleted one: its uuid may come back. */
+/** Also finds a deleted project, because its uuid may be used again. */
 export function lockProject(db: Db, id: string): Promise<LockedProject | undefined> {
   return db.maybeOne<LockedProject>(sql`
     select id, name, description, deleted_at is not null as deleted
@@ -147,7 +147,7 @@ export async function insertProject(db: Db, draft: ProjectDraft): Promise<void> 
     values (${draft.id}, ${draft.name}, ${draft.description}, ${JSON.stringify(draft.config ?? {})}, ${draft.at}, ${draft.at})`);
 }
 
-/** False when it is so already. */
+/** Returns false if nothing changes. */
 export async function updateProject(db: Db, draft: ProjectDraft): Promise<boolean> {
   const config = draft.config === undefined ? null : JSON.stringify(draft.config);
   const changed = await db.exec(sql`

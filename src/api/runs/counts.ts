@@ -1,13 +1,13 @@
 /**
- * What runs do now and did in the last hour, per task: a fragment over a CTE `tasks (id, …)`. It walks along each task's
- * latest runs (run_ended), so it costs what the last hour brought. Of a task that had a great many, not all are counted:
- * as many as make 100,000 in all, but at least 1,000 of each task.
+ * Counts of unfinished runs and of runs that ended in the last hour, per task: a fragment for a CTE `tasks (id, …)`. It walks
+ * the latest runs of each task (run_ended), so its cost depends on the last hour. At most about 100,000 runs are counted in
+ * total, but at least 1,000 of each task.
  */
 import { type Sql, sql } from '../../kernel/sql.ts';
 
 const hourMs = 3_600_000;
-const mostInAll = 100_000;
-const leastOfTask = 1_000;
+const maxRunsInTotal = 100_000;
+const minRunsPerTask = 1_000;
 
 export const runCounts = (at: Date): Sql => sql`
       select live.task_id,
@@ -28,11 +28,11 @@ export const runCounts = (at: Date): Sql => sql`
            from run
           where run.task_id = tasks.id and run.finished_at > ${new Date(at.getTime() - hourMs)}
           order by run.finished_at desc
-          limit (select greatest(${leastOfTask}, ${mostInAll} / greatest(count(*), 1)) from tasks)
+          limit (select greatest(${minRunsPerTask}, ${maxRunsInTotal} / greatest(count(*), 1)) from tasks)
        ) as latest
        group by tasks.id`;
 
-/** The sums of those counts under the names of Waterwheel's totals. */
+/** The sums of these counts, with Waterwheel's names. */
 export const totals = sql`
          coalesce(sum(counts.waiting), 0)::integer as waiting_tasks,
          coalesce(sum(counts.success), 0)::integer as succeeded_tasks_last_hour,

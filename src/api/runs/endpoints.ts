@@ -1,9 +1,9 @@
-/** Runs: list, look, follow the log, cancel; and the event stream that tells of all of them. */
+/** Runs: list, read, follow the log, cancel; and the streams of events and changes. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
 import { flag, id, idPath, instant, jobName, limit, priority, state, stateList, time } from '../shapes.ts';
 
-/** A run as Millrace's own endpoints show it. */
+/** A run in Millrace's own endpoints. */
 const run = z.object({
   id,
   state,
@@ -23,27 +23,27 @@ const run = z.object({
   exit_code: z.int().nullable(),
 });
 
-/** One moment of a run's life. */
+/** One step in the history of a run. */
 const moment = z.object({
   at: time,
   what: z.enum(['queued', 'started', 'handed_out_again', 'cancel_wished', 'retry_scheduled', 'ended']),
   message: z.string(),
-  /** Who brought it about, where that is known. */
+  /** Who caused it, if known. */
   actor: z.string().nullable(),
 });
 
-/** What a run is given: as its version of the document says, placeholders filled in, secrets left out. */
+/** The environment of a run: from its version of the document, with expanded placeholders and without secrets. */
 const environment = z.object({
   runtime: z.string(),
   queue: z.string(),
-  /** The program with its arguments; of a function its name; null of a task that runs nothing. */
+  /** The program with its arguments; for a function its name; null for a task without a runtime. */
   command: z.array(z.string()).nullable(),
   image: z.string().nullable(),
   cwd: z.string().nullable(),
   timeout_seconds: z.number().nullable(),
   /**
-   * `value` is null where it is a secret: `stash` then names the entry it comes from, if it comes from one; and where only
-   * the worker knows it.
+   * `value` is null if it is a secret, or if only the worker knows it. `stash` names the stash entry of a secret, if it comes
+   * from one.
    */
   variables: z.array(
     z.object({
@@ -60,7 +60,7 @@ const environment = z.object({
 export const runEndpoints = endpoints({
   'GET /api/runs': {
     summary:
-      'Runs, newest first, a page at a time; of a `job` or `task` first what is queued or running, then what ended last',
+      'Runs, newest first, a page at a time; with `job` or `task`, first queued and running runs, then the runs that ended last',
     tag: 'runs',
     allow: ['viewer', 'operator'],
     query: z.object({
@@ -69,7 +69,7 @@ export const runEndpoints = endpoints({
       instant: instant.optional(),
       state: stateList.optional(),
       limit: limit(50),
-      cursor: z.string().max(200).optional().describe('`next` of the page before'),
+      cursor: z.string().max(200).optional().describe('`next` of the previous page'),
     }),
     answer: z.object({ items: z.array(run), next: z.string().nullable() }),
   },
@@ -81,7 +81,7 @@ export const runEndpoints = endpoints({
     answer: run,
   },
   'GET /api/runs/{id}/history': {
-    summary: "A run's life, moment by moment, oldest first",
+    summary: 'The history of a run, oldest step first',
     tag: 'runs',
     allow: ['viewer', 'operator'],
     params: idPath,
@@ -96,7 +96,7 @@ export const runEndpoints = endpoints({
   },
   'GET /api/runs/{id}/environment': {
     summary:
-      'What the run is given: command, variables, params; values of secrets are never shown. A task may ask for its own run',
+      'The environment of a run: command, variables, params; values of secrets are never shown. A task may read that of its own run',
     tag: 'runs',
     allow: ['viewer', 'operator', 'task'],
     params: idPath,
@@ -104,7 +104,7 @@ export const runEndpoints = endpoints({
   },
   'GET /api/runs/{id}/logs': {
     summary:
-      "A run's output, both streams in order, or what comes after its first `from` bytes; with `follow` until the run ends",
+      'The output of a run, both streams in order, after its first `from` bytes; with `follow`, until the run ends',
     tag: 'runs',
     allow: ['viewer', 'operator'],
     params: idPath,
@@ -123,7 +123,7 @@ export const runEndpoints = endpoints({
     answer: z.object({ id, outcome: z.enum(['cancelled', 'cancelling', 'finished']) }),
   },
   'GET /api/events': {
-    summary: 'Server-sent events from the log; `Last-Event-ID` or `after` goes on where a reader stopped',
+    summary: 'Server-sent events from the log; `Last-Event-ID` or `after` resumes where a reader stopped',
     tag: 'events',
     allow: ['viewer', 'operator'],
     query: z.object({
@@ -134,8 +134,8 @@ export const runEndpoints = endpoints({
   },
   'GET /api/changes': {
     summary:
-      'Server-sent digests of what has changed, a few a second at most: which jobs, runs and definitions to read again. ' +
-      '`Last-Event-ID` or `after` goes on where a reader stopped',
+      'Server-sent digests of changes, a few per second at most: which jobs, runs and documents to read again. ' +
+      '`Last-Event-ID` or `after` resumes where a reader stopped',
     tag: 'events',
     allow: ['viewer', 'operator'],
     query: z.object({ after: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional() }),

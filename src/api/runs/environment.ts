@@ -1,7 +1,8 @@
 /**
- * What a run is given, told to people: its version of the document with the placeholders filled in as a worker does it.
- * No secret is read: of what comes from the stash the entry's name is told, of the run's credential only that there is one.
- * Where the API is, a worker tells its tasks: unless it is the same for all of them, it is not told here.
+ * The environment of a run, for people: its version of the document, with placeholders expanded as in a worker.
+ *
+ * 1. No secret is read. A value from the stash is replaced by the name of its entry, and the run's credential is left out.
+ * 2. Each worker gives its tasks the address of the API, so the address is shown only if it is the same for all workers.
  */
 import type { RuntimeBlock, TaskDefinition } from '../../contract/wire.ts';
 import { MillraceError } from '../../errors.ts';
@@ -21,7 +22,7 @@ import { findParams } from './view-queries.ts';
 type Environment = CallAnswer<(typeof runEndpoints)['GET /api/runs/{id}/environment']>;
 type Variable = Environment['variables'][number];
 
-/** What stands for the address where it is not known: the placeholder itself. */
+/** Stands for the address if it is not known. */
 const urlPlaceholder = '{{url}}';
 const addresses: ReadonlySet<string> = new Set(['MILLRACE_URL', 'MILLRACE_PARAMS_URL', 'WATERWHEEL_SERVER_ADDR']);
 
@@ -46,7 +47,7 @@ async function definitionOf(ctx: ApiContext, run: FullRun): Promise<{ definition
   const keys = task === null ? [] : [{ tenant, task, version }];
   const [found] = await readQueuedDefinitions(ctx.db, tenant, keys, cacheOf(ctx.pool));
   if (found !== undefined) return found;
-  throw new MillraceError('not_found', `what run ${run.id} was made from is no longer on record`);
+  throw new MillraceError('not_found', `the definition of run ${run.id} is no longer on record`);
 }
 
 async function factsOfRun(ctx: ApiContext, run: FullRun, definition: TaskDefinition): Promise<RunFacts> {
@@ -76,7 +77,7 @@ function viewOf(block: RuntimeBlock, expansion: Expansion): Pick<Environment, 'c
   return { ...view, command: view.command === null ? null : [...view.command] };
 }
 
-/** A placeholder without a value ends the run in an error that names it; here its text stays as it was written. */
+/** A placeholder without a value ends the run in an error. Here its text stays unexpanded. */
 function orAsWritten<T>(expanded: () => T, written: () => T): T {
   try {
     return expanded();
@@ -86,7 +87,7 @@ function orAsWritten<T>(expanded: () => T, written: () => T): T {
   }
 }
 
-/** What Millrace adds goes over what the document declares. There may be thousands: others go on in between. */
+/** Millrace's variables override those of the document. There may be thousands, so the loop yields to other requests. */
 async function variablesOf(block: RuntimeBlock, expansion: Expansion, isUrlKnown: boolean): Promise<Variable[]> {
   const ours = addedVariables(expansion.facts);
   const rest = loopShare();

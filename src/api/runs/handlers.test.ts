@@ -17,8 +17,8 @@ const list = (query: object) => api.call('GET /api/runs', { query });
 const ids = async (query: object) => (await list(query)).items.map((run) => run.id);
 const cancel = (id: string) => api.call('POST /api/runs/{id}/cancel', { params: { id } });
 
-describe('the list of runs', () => {
-  it('has finished and unfinished ones, newest first, a page at a time', async () => {
+describe('list of runs', () => {
+  it('finished and unfinished runs are listed, newest first, a page at a time', async () => {
     const job = await makeJob(api);
     const made: string[] = [];
     for (const n of [1, 2, 3, 4]) {
@@ -36,7 +36,7 @@ describe('the list of runs', () => {
     await runAll(api);
   });
 
-  it('can be of a job, a task, an instant, some states', async () => {
+  it('runs can be filtered by job, task, instant and states', async () => {
     const job = await makeJob(api, { tasks: [{ name: 'a' }, { name: 'b' }] });
     const a = await activate(api, job.tasks['a'], day(1));
     const b = await activate(api, job.tasks['b'], day(1));
@@ -53,19 +53,19 @@ describe('the list of runs', () => {
     await runAll(api);
   });
 
-  it('knows no job or task that never was', async () => {
+  it('an unknown job or task is not found', async () => {
     await expect(list({ job: newId() })).rejects.toEqual(refusal(404));
     await expect(list({ task: newId() })).rejects.toEqual(refusal(404));
   });
 
-  it('of a job has what is under way first, then what ended last, a page at a time, each once', async () => {
+  it('runs of a job are listed once each: unfinished ones first, then the latest ended, a page at a time', async () => {
     const job = await makeJob(api, { tasks: [{ name: 'a' }, { name: 'b' }] });
     const made: string[] = [];
     for (const n of [1, 2, 3, 4, 5]) made.unshift(await activate(api, job.tasks[n % 2 ? 'a' : 'b'], day(n)));
     const claimed = await claim(api);
     const by = new Map(claimed.map((run) => [run.id, run]));
     const [first, second, third, fourth, fifth] = made.map((id) => by.get(id)).filter((run) => run !== undefined);
-    // the one queued last ends first; two end together
+    // the run that was queued last ends first; two runs end together
     await finish(
       api,
       [first, second].filter((run) => run !== undefined),
@@ -87,7 +87,7 @@ describe('the list of runs', () => {
       } while (cursor !== null);
       expect(seen).toEqual(order);
     }
-    // what ends between two pages is neither lost nor shown twice
+    // a run that ends between two pages is neither lost nor listed twice
     const page = await list({ job: job.id, limit: 1 });
     await finish(
       api,
@@ -97,14 +97,14 @@ describe('the list of runs', () => {
     expect(rest).toEqual([third?.id, fourth?.id, fifth?.id, first?.id, second?.id]);
   });
 
-  it('refuses a cursor that is of another list, or of none', async () => {
+  it('a cursor of another list, or an invalid one, is rejected', async () => {
     const job = await makeJob(api);
     for (const cursor of ['', 'live.x', `5.${newId()}x`, newId()])
       await expect(list({ job: job.id, cursor })).rejects.toEqual(refusal(400));
     await expect(list({ cursor: `live.${newId()}` })).rejects.toEqual(refusal(400));
   });
 
-  it('finds everything of a task under far more runs of others', async () => {
+  it('all runs of a task are found among far more runs of others', async () => {
     const job = await makeJob(api, { tasks: [{ name: 'rare' }, { name: 'often' }] });
     const rare = await activate(api, job.tasks['rare'], day(1));
     await runAll(api, 'failure');
@@ -114,15 +114,15 @@ describe('the list of runs', () => {
              'success', ${day(1)}, ${new Date(api.ctx.time.now())}::timestamptz + n * interval '1 s'
         from generate_series(1, 30500) as n`);
     expect(await ids({ task: job.tasks['rare'] })).toEqual([rare]);
-    // a window at a time, and the way on is given
+    // one window per page, with a cursor for the next
     const failed = await list({ job: job.id, state: 'failure' });
     expect(failed).toMatchObject({ items: [], next: anyText });
     expect(await list({ job: job.id, state: 'failure', cursor: failed.next })).toMatchObject({ items: [{ id: rare }] });
   });
 });
 
-describe('one run', () => {
-  it('shows all there is to know', async () => {
+describe('single runs', () => {
+  it('a run is returned with all its fields', async () => {
     const job = await makeJob(api, { project: 'shown', name: 'job' });
     const id = await activate(api, job.tasks['only'], day(1));
     const read = () => api.call('GET /api/runs/{id}', { params: { id } });
@@ -144,7 +144,7 @@ describe('one run', () => {
     });
   });
 
-  it('can be read by its own task, not by another', async () => {
+  it('a run can be read by its own task, but not by another', async () => {
     const job = await makeJob(api);
     await activate(api, job.tasks['only'], day(1));
     const [run] = await claim(api);
@@ -154,15 +154,15 @@ describe('one run', () => {
     if (run) await finish(api, [run]);
   });
 
-  it('is not found when it never was, or is no longer kept', async () => {
+  it('an unknown or deleted run is not found', async () => {
     const read = api.call('GET /api/runs/{id}', { params: { id: newId() } });
     await expect(read).rejects.toEqual(refusal(404));
-    await expect(read).rejects.toThrow(/there is no run .*, or its job no longer keeps it \(retention\)/);
+    await expect(read).rejects.toThrow(/run not found: .*; retention may have deleted it/);
   });
 });
 
 describe('cancelling', () => {
-  it('ends a queued run at once', async () => {
+  it('a queued run is cancelled at once', async () => {
     const job = await makeJob(api);
     const id = await activate(api, job.tasks['only'], day(1));
     const before = await newestPosition(api.db);
@@ -177,7 +177,7 @@ describe('cancelling', () => {
     expect(await cancel(id)).toEqual({ id, outcome: 'finished' });
   });
 
-  it('tells the worker of a running one', async () => {
+  it('the worker of a running run is notified', async () => {
     const job = await makeJob(api);
     const id = await activate(api, job.tasks['only'], day(1));
     const runs = await claim(api);
@@ -190,7 +190,7 @@ describe('cancelling', () => {
     await finish(api, runs, 'cancelled');
   });
 
-  it('drops the retry that a failed one waits for', async () => {
+  it('cancelling a failed run drops its scheduled retry', async () => {
     const job = await makeJob(api, { tasks: [{ name: 'a', retry: { max_attempts: 2 } }] });
     const id = await activate(api, job.tasks['a'], day(1));
     await runAll(api, 'failure');
@@ -198,7 +198,7 @@ describe('cancelling', () => {
     expect(await api.db.rows(sql`select 1 from retry`)).toEqual([]);
   });
 
-  it('knows no run that never was', async () => {
+  it('cancelling an unknown run is not found', async () => {
     await expect(cancel(newId())).rejects.toEqual(refusal(404));
   });
 });

@@ -1,8 +1,8 @@
 /**
  * Runs: the list, one run, cancel.
  *
- * The list stays fast whatever history lies below it. Where only some states are wanted a page looks through a bounded
- * window, and one that comes out short still names where to go on.
+ * The list stays fast with any amount of history. A page with a filter scans a bounded window. It may therefore be short, and
+ * still have a `next`.
  */
 import { MillraceError } from '../../errors.ts';
 import type { Input } from '../../http/endpoint.ts';
@@ -13,18 +13,18 @@ import type { runEndpoints } from './endpoints.ts';
 import { findEndFloor, findWindowEnd, firstId, listRuns, listRunsOfTasks, type Place } from './list-queries.ts';
 import { findRun, type FullRun } from './queries.ts';
 import { restrictToOwnRun } from '../tasks/task-scope.ts';
-import { type Written, written } from '../wire-times.ts';
+import { type Written, toWire } from '../wire-times.ts';
 
 type Endpoints = typeof runEndpoints;
 type Keys = 'GET /api/runs' | 'GET /api/runs/{id}' | 'POST /api/runs/{id}/cancel';
 
-/** How many runs of the tenant a page looks through for those that are wanted. */
+/** Maximum runs of the tenant that a page scans for matches. */
 const windowSize = 100_000;
-/** The same of one job's or task's runs; each of its tasks may have to be walked that far. */
+/** The same for runs of a job or task. Each task may have to be scanned that far. */
 const taskWindow = (tasks: number): number => Math.min(20_000, Math.floor(200_000 / tasks));
 
 export function renderRun(row: FullRun) {
-  const { task_id, task_name, job_id, job_name, project_name, ...run }: Written<FullRun> = written(row);
+  const { task_id, task_name, job_id, job_name, project_name, ...run }: Written<FullRun> = toWire(row);
   const task = task_id === null || task_name === null ? null : { id: task_id, name: task_name };
   const job = job_id === null ? null : { id: job_id, name: job_name ?? '', project: project_name ?? '' };
   return { ...run, task, job };
@@ -44,12 +44,12 @@ async function isKnown(db: Db, kind: 'job' | 'task', id: string): Promise<boolea
 
 type ListQuery = Input<Endpoints['GET /api/runs']>['query'];
 
-/** The tasks asked for, those that are gone included; undefined asks for all. */
+/** The requested tasks, including removed ones; undefined: all tasks. */
 async function wantedTasks(db: Db, { job, task }: ListQuery): Promise<string[] | undefined> {
   if (job !== undefined && !(await isKnown(db, 'job', job)))
-    throw new MillraceError('not_found', `there is no job ${job}`);
+    throw new MillraceError('not_found', `job not found: ${job}`);
   if (task !== undefined && !(await isKnown(db, 'task', task)))
-    throw new MillraceError('not_found', `there is no task ${task}`);
+    throw new MillraceError('not_found', `task not found: ${task}`);
   if (job === undefined) return task === undefined ? undefined : [task];
   const ids = (await tasksOfJob(db, job)).map((row) => row.id);
   return task === undefined ? ids : ids.filter((id) => id === task.toLowerCase());
@@ -57,7 +57,7 @@ async function wantedTasks(db: Db, { job, task }: ListQuery): Promise<string[] |
 
 type Page = { readonly items: ReturnType<typeof renderRun>[]; readonly next: string | null };
 
-/** Only a filter can make a page look far. */
+/** Limits the window only with a filter, because other pages do not scan far. */
 async function listOfTenant({ instant, state: states, cursor, limit }: ListQuery, ctx: ApiContext): Promise<Page> {
   if (cursor !== undefined && !isId(cursor)) throw badCursor();
   const from = instant || states ? await findWindowEnd(ctx.db, cursor, windowSize) : undefined;
@@ -90,7 +90,7 @@ function placeOf(cursor: string): Place {
 }
 
 function badCursor(): MillraceError {
-  return badRequest('query.cursor', 'is not where a page of this list ended; take `next` of one as it is');
+  return badRequest('query.cursor', 'is not the `next` of a page of this list');
 }
 
 async function list({ query }: Input<Endpoints['GET /api/runs']>, ctx: ApiContext): Promise<Page> {
@@ -98,15 +98,15 @@ async function list({ query }: Input<Endpoints['GET /api/runs']>, ctx: ApiContex
   return tasks === undefined ? listOfTenant(query, ctx) : listOfTasks(tasks, query, ctx);
 }
 
-export async function knownRun(ctx: ApiContext, id: string): Promise<FullRun> {
+export async function requireRun(ctx: ApiContext, id: string): Promise<FullRun> {
   const run = await findRun(ctx.db, id);
   if (run !== undefined) return run;
-  throw new MillraceError('not_found', `there is no run ${id}, or its job no longer keeps it (retention)`);
+  throw new MillraceError('not_found', `run not found: ${id}; retention may have deleted it`);
 }
 
 type Outcome = 'cancelled' | 'cancelling' | 'finished';
 
-/** One statement, so one commit with the events it appends. */
+/** One statement, so the cancellation and its events are one commit. */
 async function cancelRun(db: Db, run: string, who: { actor: string; at: Date }): Promise<Outcome> {
   const row = await db.one<{ outcome: Outcome }>(sql`
     select outcome
@@ -115,16 +115,16 @@ async function cancelRun(db: Db, run: string, who: { actor: string; at: Date }):
 }
 
 async function cancel({ params, caller }: Input<Endpoints['POST /api/runs/{id}/cancel']>, ctx: ApiContext) {
-  await knownRun(ctx, params.id);
+  await requireRun(ctx, params.id);
   const outcome = await cancelRun(ctx.db, params.id, author(ctx, caller));
   if (outcome === 'cancelling') {
     ctx.hints.send('events');
-    const { id, lease } = await knownRun(ctx, params.id);
+    const { id, lease } = await requireRun(ctx, params.id);
     ctx.hints.send('cancel', { tenant: ctx.tenant.id, run: id, lease });
   }
   if (outcome === 'cancelled') {
     ctx.hints.send('events');
-    // a limit that it held may have let another through
+    // the limit that it held may now admit another run
     ctx.hints.send('ready');
   }
   return { id: params.id, outcome };
@@ -134,7 +134,7 @@ export const runHandlers: ApiHandlers<Pick<Endpoints, Keys>> = {
   'GET /api/runs': list,
   'GET /api/runs/{id}': async ({ params, caller }, ctx) => {
     restrictToOwnRun(caller, params.id);
-    return renderRun(await knownRun(ctx, params.id));
+    return renderRun(await requireRun(ctx, params.id));
   },
   'POST /api/runs/{id}/cancel': cancel,
 };

@@ -1,6 +1,6 @@
 /**
- * A run's life, moment by moment: from its row and from what the event log says of it. What is not on record is left out:
- * of a run that was handed out several times only the last start is known, and old events are forgotten before the run.
+ * The history of a run, from its row and its events. Steps that are not on record are left out: only the last start of a run is
+ * known, and old events are deleted before the run.
  */
 import type { CallAnswer } from '../../http/client.ts';
 import type { ApiContext } from '../context.ts';
@@ -21,14 +21,14 @@ export async function historyOf(ctx: ApiContext, run: FullRun): Promise<Moment[]
     run.worker_id === null ? undefined : nameOfWorker(ctx, run.worker_id),
   ]);
   const moments = [
-    queued(run, events, origin?.cause.message),
-    ...started(run, worker),
-    ...events.filter(({ type }) => type === 'run.cancel_wished').map(cancelWished),
-    ...ended(run, events),
-    ...retryScheduled(run, events, due),
-    ...events.filter(({ type }) => type === 'retry.cancelled').map(retryCancelled),
+    queuedMoment(run, events, origin?.cause.message),
+    ...startedMoments(run, worker),
+    ...events.filter(({ type }) => type === 'run.cancel_wished').map(cancelMoment),
+    ...endedMoments(run, events),
+    ...retryMoments(run, events, due),
+    ...events.filter(({ type }) => type === 'retry.cancelled').map(retryCancelledMoment),
   ];
-  // the sort is stable: what happened in the same millisecond stays in this order
+  // the sort is stable, so steps in the same millisecond stay in this order
   return moments.toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at));
 }
 
@@ -43,13 +43,13 @@ function actorOf(events: readonly RunEvent[], type: string): string | null {
   return events.find((event) => event.type === type)?.actor ?? null;
 }
 
-function queued(run: FullRun, events: readonly RunEvent[], why: string | undefined): Moment {
+function queuedMoment(run: FullRun, events: readonly RunEvent[], why: string | undefined): Moment {
   const which = run.attempt > 1 ? `queued as attempt ${run.attempt}` : 'queued';
   const message = why === undefined ? which : `${which}: ${why}`;
   return moment('queued', run.queued_at, message, actorOf(events, 'run.created'));
 }
 
-function started(run: FullRun, worker: string | undefined): Moment[] {
+function startedMoments(run: FullRun, worker: string | undefined): Moment[] {
   if (run.started_at === null || worker === undefined) return [];
   if (run.lease <= 1) return [moment('started', run.started_at, `started by the worker ${worker}`, null)];
   const message = `handed out for the ${ordinal(run.lease)} time, to the worker ${worker}: it did not end before`;
@@ -62,18 +62,18 @@ function ordinal(n: number): string {
   return `${n}${teens ? 'th' : (endings[n % 10] ?? 'th')}`;
 }
 
-function cancelWished({ at, actor }: RunEvent): Moment {
-  return moment('cancel_wished', at, 'to be cancelled: its worker was told to kill it', actor);
+function cancelMoment({ at, actor }: RunEvent): Moment {
+  return moment('cancel_wished', at, 'cancellation requested: its worker will kill it', actor);
 }
 
-function ended(run: FullRun, events: readonly RunEvent[]): Moment[] {
+function endedMoments(run: FullRun, events: readonly RunEvent[]): Moment[] {
   if (run.finished_at === null) return [];
   const code = run.exit_code === null ? '' : ` with exit code ${run.exit_code}`;
   const message = `ended in ${run.state}${code}${run.reason === null ? '' : `: ${run.reason}`}`;
   return [moment('ended', run.finished_at, message, actorOf(events, 'run.finished'))];
 }
 
-function retryScheduled(run: FullRun, events: readonly RunEvent[], due: Date | undefined): Moment[] {
+function retryMoments(run: FullRun, events: readonly RunEvent[], due: Date | undefined): Moment[] {
   const end = events.find(({ type }) => type === 'run.finished');
   const wasScheduled = due !== undefined || (end !== undefined && leftRetry(end.body));
   if (run.finished_at === null || !wasScheduled) return [];
@@ -82,14 +82,14 @@ function retryScheduled(run: FullRun, events: readonly RunEvent[], due: Date | u
   return [moment('retry_scheduled', run.finished_at, message, null)];
 }
 
-/** Events of runs are written by the database, as JSON objects. */
+/** The database writes events of runs as JSON objects. */
 function leftRetry(body: string): boolean {
   const parsed = JSON.parse(body) as { retry?: boolean };
   return parsed.retry === true;
 }
 
-function retryCancelled({ at, actor }: RunEvent): Moment {
-  return moment('cancel_wished', at, 'the next attempt was called off', actor);
+function retryCancelledMoment({ at, actor }: RunEvent): Moment {
+  return moment('cancel_wished', at, 'the next attempt was cancelled', actor);
 }
 
 async function nameOfWorker(ctx: ApiContext, id: string): Promise<string> {

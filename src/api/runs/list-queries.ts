@@ -1,9 +1,9 @@
 /**
- * Statements that list runs a page at a time. Two lists, each in the order of an index, so that a page costs the same
- * whatever history lies below it:
+ * Statements that list runs a page at a time. There are two lists, each in the order of an index, so that the cost of a page
+ * does not depend on the history:
  *
- * Of the whole tenant: by id, which is the order in which runs were queued.
- * Of some tasks: first what is queued or running, by id; then what has ended, latest first.
+ * 1. Runs of the whole tenant, by id, which is the order in which they were queued.
+ * 2. Runs of some tasks: first queued and running runs, by id; then finished runs, latest first.
  */
 import { finalStates } from '../../contract/wire.ts';
 import { allOf, type Db, type Sql, sql } from '../../kernel/sql.ts';
@@ -23,7 +23,7 @@ const liveConditions = ({ instant, states }: Filter): Sql[] => [
 
 const final = new Set<State>(finalStates);
 
-/** Of states that only what is under way can have, nothing that has ended is looked at. */
+/** Skips finished runs if the filter names no final state. */
 function runStates({ states }: Filter): Sql {
   if (states === undefined) return sql`true`;
   const wanted = states.filter((state) => final.has(state));
@@ -37,7 +37,7 @@ export interface RunFilter extends Filter {
   readonly from: string | undefined;
 }
 
-/** Of the whole tenant, newest first. */
+/** Runs of the whole tenant, newest first. */
 export function listRuns(db: Db, filter: RunFilter): Promise<FullRun[]> {
   const { instant, before, from, limit } = filter;
   const live = allOf([
@@ -61,7 +61,7 @@ export function listRuns(db: Db, filter: RunFilter): Promise<FullRun[]> {
      order by r.id desc`);
 }
 
-/** The id of the `size`-th finished run below `before`; nothing when there are not that many. */
+/** The id of the `size`-th finished run below `before`; undefined if there are fewer. */
 export async function findWindowEnd(db: Db, before: string | undefined, size: number): Promise<string | undefined> {
   const row = await db.maybeOne<{ id: string }>(sql`
     select id
@@ -73,10 +73,10 @@ export async function findWindowEnd(db: Db, before: string | undefined, size: nu
   return row?.id;
 }
 
-/** Before all others: behind it nothing is left of its moment. */
+/** The smallest id. As a cursor, it skips all remaining runs of its millisecond. */
 export const firstId = '00000000-0000-0000-0000-000000000000';
 
-/** Behind which run a page begins: one that was queued or running, or one that had ended. */
+/** The last run of the previous page: an unfinished (`live`) or a finished (`ended`) one. */
 export type Place =
   | { readonly part: 'live'; readonly id: string }
   | { readonly part: 'ended'; readonly at: Date; readonly id: string };
@@ -84,11 +84,11 @@ export type Place =
 export interface TaskRunFilter extends Filter {
   readonly tasks: readonly string[];
   readonly after: Place | undefined;
-  /** Runs that ended before this are not looked at. */
+  /** Runs that ended before this are not scanned. */
   readonly from: Date | undefined;
 }
 
-/** When the `size`-th latest of these tasks' runs behind that place ended; nothing when there are not that many. */
+/** The end of the `size`-th latest run of these tasks after that place; undefined if there are fewer. */
 export async function findEndFloor(
   db: Db,
   { tasks, after }: Pick<TaskRunFilter, 'tasks' | 'after'>,
@@ -116,7 +116,7 @@ export async function findEndFloor(
   return row?.finished_at;
 }
 
-/** Of these tasks: what is under way, then what has ended, latest first. */
+/** Runs of these tasks: unfinished runs, then finished runs, latest first. */
 export function listRunsOfTasks(db: Db, filter: TaskRunFilter): Promise<FullRun[]> {
   const { limit } = filter;
   return db.rows<FullRun>(sql`
@@ -140,7 +140,7 @@ function liveOf(filter: TaskRunFilter): Sql {
   return sql`select ${liveColumns} from live where ${allOf(wanted)}`;
 }
 
-/** An instant of a task has few runs, and its own index: with a limit the planner might rather walk the task's past. */
+/** A task has few runs at an instant, and an index for them. With a limit, the planner might walk the task's history instead. */
 function endedOf(filter: TaskRunFilter): Sql {
   const { tasks, after, instant, from } = filter;
   const wanted = [

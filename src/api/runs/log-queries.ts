@@ -8,7 +8,7 @@ export interface LogPosition {
 
 export type LogRow = LogPosition & { readonly data: Buffer };
 
-/** The next chunks, about a megabyte of them: whole output never has to fit in memory. */
+/** Reads the next chunks, about 1 MiB, so that the whole output need not fit in memory. */
 export function readLog(db: Db, run: string, after: LogPosition): Promise<LogRow[]> {
   return db.rows<LogRow>(sql`
     with ahead as (
@@ -28,7 +28,7 @@ export function readLog(db: Db, run: string, after: LogPosition): Promise<LogRow
      order by lease, number`);
 }
 
-/** The chunk that ends last within the first `bytes` of the output, and where it ends. */
+/** The last chunk that ends within the first `bytes` of the output, and its end. */
 export async function findLogPlace(
   db: Db,
   run: string,

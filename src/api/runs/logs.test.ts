@@ -29,8 +29,8 @@ async function write(run: ClaimedRow, number: number, text: string, lease = run.
 const open = (run: string, query = '') =>
   api.fetch('GET', `/api/runs/${run}/logs${query}`, { caller: keyOf('viewer') });
 
-describe("a run's log", () => {
-  it('is plain text: both streams in order, hand-outs one after the other', async () => {
+describe('log of a run', () => {
+  it('a log is plain text: both streams in order, hand-outs one after another', async () => {
     const run = await startRun();
     await write(run, 0, 'again\n', 2);
     await write(run, 1, 'two\n');
@@ -43,7 +43,7 @@ describe("a run's log", () => {
     expect(await (await open(run.id)).text()).toBe('one\ntwo\nthree é\nagain\n');
   });
 
-  it('is read on from a byte that a reader has come to, followed or not', async () => {
+  it('a log can be read from a byte position, followed or not', async () => {
     const run = await startRun();
     await write(run, 0, 'one\n');
     await write(run, 1, 'two\n');
@@ -60,13 +60,13 @@ describe("a run's log", () => {
     expect((await open(run.id, '?from=-1')).status).toBe(400);
   });
 
-  it('is empty for a run that said nothing', async () => {
+  it('the log of a run without output is empty', async () => {
     const run = await startRun();
     expect(await (await open(run.id)).text()).toBe('');
     await finish(api, [run]);
   });
 
-  it('is sent in pieces, however long it is', async () => {
+  it('a long log is sent in pieces', async () => {
     const run = await startRun();
     await api.db.exec(sql`
       insert into log (run_id, lease, number, stream, at, data)
@@ -80,14 +80,14 @@ describe("a run's log", () => {
     await finish(api, [run]);
   });
 
-  it('is unknown for an unknown run', async () => {
+  it('the log of an unknown run is not found', async () => {
     expect((await open(newId())).status).toBe(404);
     expect((await open(newId(), '?follow=perhaps')).status).toBe(400);
   });
 });
 
 describe('following a log', () => {
-  it('shows what is written when it is written, and ends with the run', async () => {
+  it('a followed log sends output as it is written, and ends with the run', async () => {
     const run = await startRun();
     await write(run, 0, 'before\n');
     const stream = readText(await open(run.id, '?follow=true'));
@@ -100,7 +100,7 @@ describe('following a log', () => {
     expect(await stream.rest()).toBe('last\n');
   });
 
-  it('finds what no wake-up told it of', async () => {
+  it('a followed log finds output without a wake-up', async () => {
     const run = await startRun();
     const stream = readText(await open(run.id, '?follow=true'));
     const rest = stream.rest();
@@ -111,7 +111,7 @@ describe('following a log', () => {
     expect(await rest).toBe('quiet');
   });
 
-  it('waits for a run that is still queued', async () => {
+  it('a followed log waits for a queued run', async () => {
     const job = await makeJob(api);
     const id = await activate(api, job.tasks['only'], '2026-01-01T00:00:00Z');
     const rest = readText(await open(id, '?follow=true')).rest();
@@ -122,14 +122,14 @@ describe('following a log', () => {
     expect(await rest).toBe('started');
   });
 
-  it('ends at once for a run that is over', async () => {
+  it('a followed log of an ended run ends at once', async () => {
     const run = await startRun();
     await write(run, 0, 'all');
     await finish(api, [run]);
     expect(await (await open(run.id, '?follow=true')).text()).toBe('all');
   });
 
-  it('stops listening when the client goes', async () => {
+  it('a followed log stops listening when the client disconnects', async () => {
     const run = await startRun();
     const listening: string[] = [];
     const { hints } = api.ctx;

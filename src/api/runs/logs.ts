@@ -1,25 +1,25 @@
 /**
- * A run's output as plain text, both streams in the order they were written, hand-outs one after the other. Followed, it
- * goes on until the run is final: a worker's last chunk is stored before the final state can be seen, so whoever sees
- * the run final before reading has read everything.
+ * The output of a run as plain text: both streams in the order they were written, hand-outs one after another. With `follow`,
+ * the response continues until the run has ended. The last chunk is stored before the final state becomes visible. So a reader
+ * that sees the final state before it reads gets everything.
  */
-import { hangBell, type HungBell } from '../../events/bell.ts';
+import { makeHintBell, type HintBell } from '../../events/bell.ts';
 import { pause } from '../../kernel/service.ts';
 import type { Db } from '../../kernel/sql.ts';
 import type { ApiContext, ApiHandlers } from '../context.ts';
 import type { runEndpoints } from './endpoints.ts';
 import { findLogPlace, isLive, type LogPosition, readLog } from './log-queries.ts';
-import { knownRun } from './handlers.ts';
+import { requireRun } from './handlers.ts';
 import { streamOf } from '../live/streaming.ts';
 
 const sweepMs = 1_000;
-/** Wake-ups are the tenant's, not the run's: a busy tenant must not make each follower ask without a break. */
-const gatherMs = 25;
+/** Pause after a wake-up. Wake-ups come from the whole tenant, so without it followers of a busy tenant would poll nonstop. */
+const minPollMs = 25;
 const start: LogPosition = { lease: -1, number: -1 };
 
 type Chunks<R> = AsyncGenerator<Uint8Array, R, undefined>;
 
-/** Everything there is after a position; returns how far it came. */
+/** Yields all output after a position, and returns the new position. */
 async function* readOn(db: Db, run: string, after: LogPosition): Chunks<LogPosition> {
   let position = after;
   for (;;) {
@@ -31,7 +31,7 @@ async function* readOn(db: Db, run: string, after: LogPosition): Chunks<LogPosit
   }
 }
 
-async function* followLog(db: Db, run: string, from: LogPosition, bell: HungBell, signal: AbortSignal): Chunks<void> {
+async function* followLog(db: Db, run: string, from: LogPosition, bell: HintBell, signal: AbortSignal): Chunks<void> {
   let position = from;
   try {
     while (!signal.aborted) {
@@ -39,7 +39,7 @@ async function* followLog(db: Db, run: string, from: LogPosition, bell: HungBell
       position = yield* readOn(db, run, position);
       if (!live) return;
       await bell.wait(sweepMs, signal);
-      await pause(gatherMs, signal);
+      await pause(minPollMs, signal);
     }
   } finally {
     bell.close();
@@ -48,7 +48,7 @@ async function* followLog(db: Db, run: string, from: LogPosition, bell: HungBell
 
 interface Asked {
   readonly follow: boolean;
-  /** In bytes: what a reader has already. */
+  /** Bytes that the reader already has. */
   readonly from: number;
 }
 
@@ -56,14 +56,14 @@ async function* chunksOf(ctx: ApiContext, run: string, { follow, from }: Asked, 
   const place = from === 0 ? undefined : await findLogPlace(ctx.db, run, from);
   const known = from - (place?.end ?? 0);
   const chunks = follow
-    ? // the end of a run is an event; new output is not
-      followLog(ctx.db, run, place ?? start, hangBell(ctx.hints, ['logs', 'events']), signal)
+    ? // 'events' wakes at the end of the run, 'logs' at new output
+      followLog(ctx.db, run, place ?? start, makeHintBell(ctx.hints, ['logs', 'events']), signal)
     : readOn(ctx.db, run, place ?? start);
-  yield* without(chunks, known);
+  yield* skipBytes(chunks, known);
 }
 
-/** All but the first bytes. */
-async function* without(chunks: Chunks<unknown>, bytes: number): Chunks<void> {
+/** Skips the first bytes. */
+async function* skipBytes(chunks: Chunks<unknown>, bytes: number): Chunks<void> {
   let left = bytes;
   for await (const chunk of chunks) {
     if (chunk.length > left) yield chunk.subarray(left);
@@ -73,10 +73,10 @@ async function* without(chunks: Chunks<unknown>, bytes: number): Chunks<void> {
 
 export const logHandlers: ApiHandlers<Pick<typeof runEndpoints, 'GET /api/runs/{id}/logs'>> = {
   'GET /api/runs/{id}/logs': async ({ params, query }, ctx) => {
-    const { id } = await knownRun(ctx, params.id);
+    const { id } = await requireRun(ctx, params.id);
     const body = streamOf(
       (signal) => chunksOf(ctx, id, query, signal),
-      (error) => ctx.log.warn({ err: error, run: id }, 'a log could not be sent to its end'),
+      (error) => ctx.log.warn({ err: error, run: id }, 'sending a log failed'),
     );
     return new Response(body, {
       headers: { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },

@@ -1,6 +1,6 @@
 /**
- * Statements about runs: those under way (`live`) and those finished (`run`) as one. A run moves from one to the other in
- * one commit, so a single statement sees it exactly once.
+ * Statements about runs, unfinished (`live`) and finished (`run`). A run moves from one table to the other in one commit, so a
+ * single statement sees it exactly once.
  *
  * Ids are in the order in which runs were queued, so the newest runs are found by walking the primary keys backwards.
  */
@@ -19,7 +19,7 @@ export const runColumns = sql`
 
 type Priority = 'backfill' | 'low' | 'normal' | 'high';
 
-/** A run as Waterwheel shows it. */
+/** A run in Waterwheel's endpoints. */
 export type RunRow = {
   readonly task_id: string;
   readonly task_run_id: string;
@@ -39,7 +39,7 @@ const timeColumns = sql`
            r.started_at as started_datetime, r.finished_at as finish_datetime, r.state, r.priority, r.worker_id`;
 const rowColumns = sql`r.task_id, task.name, ${timeColumns}`;
 
-/** Of all tasks the job has or had. */
+/** Includes removed tasks of the job. */
 export function listRunsOfInstant(db: Db, job: string, instant: Date, limit: number): Promise<RunRow[]> {
   return db.rows<RunRow>(sql`
     select ${rowColumns}
@@ -54,7 +54,7 @@ export function listRunsOfInstant(db: Db, job: string, instant: Date, limit: num
      limit ${limit}`);
 }
 
-/** In the order they were queued; of more than a thousand the latest. */
+/** In the order in which they were queued; at most the latest thousand. */
 export function listRunsOfToken(db: Db, task: string, instant: Date): Promise<RunRow[]> {
   return db.rows<RunRow>(sql`
     with latest as (
@@ -70,13 +70,13 @@ export function listRunsOfToken(db: Db, task: string, instant: Date): Promise<Ru
      order by r.queued_at, r.id`);
 }
 
-/** How many of the newest runs are looked through for those of one worker: run has no index on it. */
+/** Maximum newest runs that are scanned for those of one worker, because `run` has no index on the worker. */
 const workerWindow = 100_000;
 
 export interface WorkerRuns {
   readonly worker: string;
   readonly states: readonly State[] | undefined;
-  /** Nothing was queued later than this: where to begin. */
+  /** Start of the scan: the worker has no run that was queued later. */
   readonly upTo: Date;
 }
 
@@ -88,7 +88,7 @@ export type WorkerTask = Omit<RunRow, 'name'> & {
   readonly task_name: string;
 };
 
-/** The last hundred, as far as they are among the last hundred thousand of the tenant by the time the worker was seen. */
+/** The last 100 runs of the worker, among the last `workerWindow` runs of the tenant up to its last heartbeat. */
 export function listRunsOfWorker(db: Db, { worker, states, upTo }: WorkerRuns): Promise<WorkerTask[]> {
   const wanted = states ? sql`r.state = any (${states}::text[])` : sql`true`;
   return db.rows<WorkerTask>(sql`
@@ -120,13 +120,13 @@ export function listRunsOfWorker(db: Db, { worker, states, upTo }: WorkerRuns): 
      limit 100`);
 }
 
-/** The least id of version 7 that can be made a second later. */
+/** The smallest UUID of version 7 that can be created a second later. */
 function firstIdAfter(at: Date): string {
   const hex = (at.getTime() + 1_000).toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;
 }
 
-/** A run as Millrace's own endpoints show it. */
+/** A run in Millrace's own endpoints. */
 export type FullRun = {
   readonly id: string;
   readonly state: State;
@@ -156,7 +156,7 @@ export const withNames = (runs: Sql): Sql => sql`
       left join job on job.id = task.job_id
       left join project on project.id = job.project_id`;
 
-/** Runs of tasks and jobs that are gone stay readable. */
+/** Also finds runs of removed tasks and deleted jobs. */
 export function findRun(db: Db, id: string): Promise<FullRun | undefined> {
   return db.maybeOne<FullRun>(
     withNames(sql`

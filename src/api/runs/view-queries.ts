@@ -1,4 +1,4 @@
-/** Statements about one run: what the event log says of it, its retry, its fellows at the same token, its params. */
+/** Statements about one run: its events, its retry, the other runs of its token, its params. */
 import { type Db, sql } from '../../kernel/sql.ts';
 import { type FullRun, liveColumns, runColumns, withNames } from './queries.ts';
 
@@ -9,7 +9,7 @@ export type RunEvent = {
   readonly body: string;
 };
 
-const mostEvents = 100;
+const maxEvents = 100;
 
 export function listRunEvents(db: Db, run: string): Promise<RunEvent[]> {
   return db.rows<RunEvent>(sql`
@@ -17,16 +17,16 @@ export function listRunEvents(db: Db, run: string): Promise<RunEvent[]> {
       from event
      where subject = ${run}
      order by seq
-     limit ${mostEvents}`);
+     limit ${maxEvents}`);
 }
 
-/** When the next attempt is due that this run left behind. */
+/** The due time of the retry of this run. */
 export async function findRetryDue(db: Db, run: string): Promise<Date | undefined> {
   const row = await db.maybeOne<{ due_at: Date }>(sql`select due_at from retry where run_id = ${run}`);
   return row?.due_at;
 }
 
-const mostAttempts = 100;
+const maxAttempts = 100;
 
 /** The runs of one token, newest first. */
 export function listAttempts(db: Db, token: { task: string; instant: Date }): Promise<FullRun[]> {
@@ -37,11 +37,11 @@ export function listAttempts(db: Db, token: { task: string; instant: Date }): Pr
       union all
       select ${runColumns} from run where run.task_id = ${task} and run.instant = ${instant}
        order by queued_at desc, id desc
-       limit ${mostAttempts}`)}
+       limit ${maxAttempts}`)}
      order by r.queued_at desc, r.id desc`);
 }
 
-/** The parameters that an instant was started with; of most there are none. */
+/** The parameters that an instant was started with. Most instants have none. */
 export async function findParams(db: Db, job: string, instant: Date): Promise<Record<string, unknown>> {
   const row = await db.maybeOne<{ params: Record<string, unknown> }>(sql`
     select params

@@ -1,4 +1,4 @@
-/** One run: its life, its fellow attempts, and what it was given, without secrets. */
+/** One run: its history, the other attempts, and its environment without secrets. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { anyText, refusal, textWith } from '../../../test/harness/expected.ts';
 import { activate, aWorker, claim, finish, fire, makeJob, runAll } from '../../../test/harness/runs.ts';
@@ -6,13 +6,13 @@ import { keyOf, makeTenantApi, type TenantApi } from '../../../test/harness/tena
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
 import { environmentOfRun } from './environment.ts';
-import { knownRun } from './handlers.ts';
+import { requireRun } from './handlers.ts';
 
 let api: TenantApi;
 beforeAll(async () => {
   api = await makeTenantApi();
 });
-/** Nothing of one test may be claimed in the next. */
+/** Deletes all jobs and ends their runs, so that no test claims runs of another. */
 afterEach(async () => {
   const jobs = await api.db.rows<{ id: string }>(sql`select id from job where deleted_at is null`);
   for (const { id } of jobs) await api.call('DELETE /api/jobs/{id}', { params: { id } });
@@ -26,8 +26,8 @@ const attempts = async (id: string) => (await api.call('GET /api/runs/{id}/attem
 const environment = (id: string) => api.call('GET /api/runs/{id}/environment', { params: { id } });
 const step = (): void => api.advance(1_000);
 
-describe('the history of a run', () => {
-  it('tells when it was queued and by whom, who started it, and how it ended', async () => {
+describe('history of a run', () => {
+  it('the history has the queueing with its actor, the start with its worker, and the end', async () => {
     const job = await makeJob(api);
     const id = await activate(api, job.tasks['only'], day(1));
     expect(await history(id)).toEqual([
@@ -48,7 +48,7 @@ describe('the history of a run', () => {
     expect(moments.map(({ at }) => at)).toEqual(moments.map(({ at }) => at).toSorted());
   });
 
-  it('of a firing names the trigger', async () => {
+  it('the history of a fired run names the trigger', async () => {
     const job = await makeJob(api, {
       triggers: [{ name: 'nightly', start: day(1), period: '1d' }],
       tasks: [{ name: 'a', depends: ['trigger/nightly'] }],
@@ -58,7 +58,7 @@ describe('the history of a run', () => {
     expect((await history(run?.id ?? ''))[0]).toMatchObject({ actor: 'scheduler', message: textWith('nightly') });
   });
 
-  it('tells of a hand-out that came again, and leaves out the first start, which is not on record', async () => {
+  it('the history has a repeated hand-out, but not the first start, which is not on record', async () => {
     const job = await makeJob(api);
     const id = await activate(api, job.tasks['only'], day(1));
     await claim(api);
@@ -72,7 +72,7 @@ describe('the history of a run', () => {
     ]);
   });
 
-  it('tells who wished to cancel it, and what retry it left', async () => {
+  it('the history has the user who cancelled the run, and its scheduled retry', async () => {
     const retry = { max_attempts: 3, delay: '1h' };
     const job = await makeJob(api, { tasks: [{ name: 'a', retry }] });
     const id = await activate(api, job.tasks['a'], day(1));
@@ -86,7 +86,7 @@ describe('the history of a run', () => {
     await api.as(keyOf('root'))('POST /api/runs/{id}/cancel', { params: { id } });
     expect((await history(id)).slice(3)).toMatchObject([
       { what: 'retry_scheduled', message: 'attempt 2 was scheduled' },
-      { what: 'cancel_wished', actor: 'key:root', message: textWith('called off') },
+      { what: 'cancel_wished', actor: 'key:root', message: textWith('was cancelled') },
     ]);
     const other = await activate(api, job.tasks['a'], day(2));
     const runs = await claim(api);
@@ -101,7 +101,7 @@ describe('the history of a run', () => {
     ]);
   });
 
-  it('is told from the run alone where its events are forgotten', async () => {
+  it('the history without events is derived from the run alone', async () => {
     const job = await makeJob(api);
     const id = await activate(api, job.tasks['only'], day(1));
     await runAll(api);
@@ -114,8 +114,8 @@ describe('the history of a run', () => {
   });
 });
 
-describe('the attempts of a run', () => {
-  it('are all runs of its task at its instant, newest first, whichever of them is asked about', async () => {
+describe('attempts of a run', () => {
+  it('the attempts are all runs of the task at the instant, newest first, for each of them', async () => {
     const job = await makeJob(api);
     const ids: string[] = [];
     for (let n = 0; n < 3; n++) {
@@ -131,11 +131,11 @@ describe('the attempts of a run', () => {
   });
 });
 
-describe('the environment of a run', () => {
+describe('environment of a run', () => {
   const valueOf = (found: Awaited<ReturnType<typeof environment>>, name: string) =>
     found.variables.find((variable) => variable.name === name);
 
-  it('shows the command and the variables with placeholders filled in, and no secret', async () => {
+  it('the environment has the command and the variables with expanded placeholders, and no secret', async () => {
     await api.call('PUT /api/stash/{key}', { params: { key: 'pass' }, body: Buffer.from('open sesame') });
     const job = await makeJob(api, {
       tasks: [
@@ -179,7 +179,7 @@ describe('the environment of a run', () => {
     expect(JSON.stringify(found)).not.toContain('sesame');
   });
 
-  it('tells where the API is only where that does not depend on the worker', async () => {
+  it('the environment has the address of the API only if it does not depend on the worker', async () => {
     const process = { command: ['curl', '{{url}}/api/status'], env: { AT: 'see {{url}}' } };
     const job = await makeJob(api, { tasks: [{ name: 'a', process }] });
     const id = await activate(api, job.tasks['a'], day(1));
@@ -187,14 +187,14 @@ describe('the environment of a run', () => {
     expect(certain.command).toEqual(['curl', 'http://127.0.0.1:8080/api/status']);
     expect(valueOf(certain, 'MILLRACE_URL')).toMatchObject({ value: 'http://127.0.0.1:8080', from: 'millrace' });
     const ctx = { ...api.ctx, settings: { ...api.ctx.settings, publicUrl: undefined } };
-    const found = await environmentOfRun(ctx, await knownRun(ctx, id));
+    const found = await environmentOfRun(ctx, await requireRun(ctx, id));
     expect(found.command).toEqual(['curl', '{{url}}/api/status']);
     expect(valueOf(found, 'AT')?.value).toBe('see {{url}}');
     for (const name of ['MILLRACE_URL', 'WATERWHEEL_SERVER_ADDR'])
       expect(valueOf(found, name)).toEqual({ name, value: null, stash: null, from: 'worker' });
   });
 
-  it('is that of its own version, also when the job is gone', async () => {
+  it("the environment is that of the run's version, even if the job was deleted", async () => {
     const job = (word: string) =>
       makeJob(api, { project: 'versions', tasks: [{ name: 'a', process: { command: ['echo', word] } }] });
     const first = await job('one');
@@ -206,7 +206,7 @@ describe('the environment of a run', () => {
     expect((await environment(id)).command).toEqual(['echo', 'one']);
   });
 
-  it('of a function is its name and input, of an image its arguments, of a task without a runtime nothing', async () => {
+  it('the environment depends on the runtime: function, image or none', async () => {
     const job = await makeJob(api, {
       tasks: [
         { name: 'f', function: { name: 'send', input: { at: '{{instant.unix}}', deep: ['{{attempt}}'] } } },
@@ -224,7 +224,7 @@ describe('the environment of a run', () => {
     expect(await of('n')).toMatchObject({ runtime: 'none', command: null, variables: [], timeout_seconds: null });
   });
 
-  it('leaves a placeholder without a value as it was written', async () => {
+  it('a placeholder without a value stays unexpanded', async () => {
     const process = { command: ['echo', '{{params.missing}}'], env: { X: '{{params.missing}}' } };
     const job = await makeJob(api, { tasks: [{ name: 'a', process }], params: { missing: 1 } });
     const id = await activate(api, job.tasks['a'], day(1));
@@ -238,7 +238,7 @@ describe('the environment of a run', () => {
   });
 });
 
-it('a task with large params is told where to read them, and may read them there, of its own run only', async () => {
+it('a task with large params gets their address, and may read only those of its own run', async () => {
   const job = await makeJob(api, { tasks: [{ name: 'a', process: { command: ['x'] } }, { name: 'b' }] });
   const params = { x: 'x'.repeat(110_000) };
   const body = { params, priority: 'high' as const };
@@ -257,7 +257,7 @@ it('a task with large params is told where to read them, and may read them there
   expect((await api.fetch('GET', `/api/runs/${other}/environment`, { caller })).status).toBe(403);
 });
 
-it('placeholders that would expand without bound stay as they were written', async () => {
+it('placeholders that would expand without bound stay unexpanded', async () => {
   const process = { command: ['x', '{{params.x}}'.repeat(10_000)], env: { A: '{{params.x}}', B: '{{attempt}}' } };
   const job = await makeJob(api, { tasks: [{ name: 'a', process }], params: { x: 'x'.repeat(200_000) } });
   const found = await environment(await activate(api, job.tasks['a'], day(1)));
@@ -265,6 +265,6 @@ it('placeholders that would expand without bound stay as they were written', asy
   expect(JSON.stringify(found).length).toBeLessThan(3_000_000);
 });
 
-it('a run that never was has neither history nor attempts nor environment', async () => {
+it('history, attempts and environment of an unknown run are not found', async () => {
   for (const ask of [history, attempts, environment]) await expect(ask(newId())).rejects.toEqual(refusal(404));
 });

@@ -39,8 +39,8 @@ async function put(path: string, caller: Caller, body: string): Promise<number> 
   return (await api.fetch('PUT', path, { caller, body })).status;
 }
 
-describe('the global stash', () => {
-  it('gives tasks what people put there, byte for byte', async () => {
+describe('global stash', () => {
+  it('tasks read the exact bytes that people wrote to the global stash', async () => {
     await api.call('PUT /api/stash/{key}', { params: { key: 'a key/with slash' }, body: secret });
     expect(await read('/int-api/stash/a%20key%2Fwith%20slash')).toEqual(secret);
     expect(await api.call('GET /api/stash')).toContain('a key/with slash');
@@ -50,7 +50,7 @@ describe('the global stash', () => {
     expect(await read('/int-api/stash/a%20key%2Fwith%20slash')).toBe(404);
   });
 
-  it('lists its names a page at a time', async () => {
+  it('the names of the global stash are listed a page at a time', async () => {
     for (const key of ['page a', 'page b', 'page c']) await put(`/api/stash/${key}`, keyOf('operator'), 'value');
     const wanted = (
       await collectPages(async (cursor) => pageIn(await api.call('GET /api/stash', { query: { limit: 1, cursor } })))
@@ -58,31 +58,31 @@ describe('the global stash', () => {
     expect(wanted).toEqual(['page a', 'page b', 'page c']);
   });
 
-  it('holds nothing in clear', async () => {
+  it('values are stored encrypted', async () => {
     await put('/api/stash/sealed', keyOf('operator'), 'a very secret text');
     const { data } = await api.db.one<{ data: Buffer }>(sql`select data from global_stash where name = 'sealed'`);
     expect(data.includes('secret')).toBe(false);
   });
 
-  it('has on record who wrote and removed what, and never the value', async () => {
+  it('writes and removals are recorded with actor and name, never with the value', async () => {
     await put('/api/stash/audited', keyOf('operator'), 'a very secret text');
     await api.call('DELETE /api/stash/{key}', { params: { key: 'audited' } });
-    // nothing was there any more, so nothing was done
+    // the entry was already removed, so no event is appended
     await api.call('DELETE /api/stash/{key}', { params: { key: 'audited' } });
     const { items } = await api.call('GET /api/audit');
-    const told = items.filter(({ body }) => JSON.stringify(body).includes('audited'));
-    expect(told.map(({ type, actor, body }) => [type, actor, body])).toEqual([
+    const logged = items.filter(({ body }) => JSON.stringify(body).includes('audited'));
+    expect(logged.map(({ type, actor, body }) => [type, actor, body])).toEqual([
       ['stash.removed', 'key:operator', { key: 'audited' }],
       ['stash.written', 'key:operator', { key: 'audited' }],
     ]);
   });
 
-  it('keeps an empty value', async () => {
+  it('an empty value is stored', async () => {
     await api.call('PUT /api/stash/{key}', { params: { key: 'empty' }, body: Buffer.alloc(0) });
     expect(await read('/int-api/stash/empty')).toEqual(Buffer.alloc(0));
   });
 
-  it('is for running tasks only, and not for other roles', async () => {
+  it('only running tasks may read values', async () => {
     await put('/api/stash/shared', keyOf('operator'), 'x');
     expect(await read('/int-api/stash/shared', taskOf(task.run, 2))).toBe(403);
     expect(await read('/int-api/stash/shared', taskOf(newId()))).toBe(403);
@@ -93,8 +93,8 @@ describe('the global stash', () => {
   });
 });
 
-describe("a project's stash", () => {
-  it('is read by its own tasks only', async () => {
+describe('stash of a project', () => {
+  it('only tasks of the project may read its stash', async () => {
     const other = await api.call('PUT /api/projects', { body: { name: `p ${newId()}` } });
     for (const id of [project, other.id]) {
       await api.call('PUT /api/projects/{id}/stash/{key}', { params: { id, key: 'k' }, body: secret });
@@ -108,17 +108,17 @@ describe("a project's stash", () => {
     expect(await api.call('GET /api/projects/{id}/stash', { params: { id: project } })).toEqual([]);
   });
 
-  it('is that of a project that exists', async () => {
+  it('the stash of an unknown project is not found', async () => {
     const path = `/api/projects/${newId()}/stash`;
     expect(await read(path, keyOf('viewer'))).toBe(404);
     expect(await put(`${path}/k`, keyOf('operator'), 'x')).toBe(404);
   });
 });
 
-describe("a job's stash", () => {
+describe('stash of a job', () => {
   const path = (key: string, at = instant, id = job.id): string => `/int-api/jobs/${id}/stash/${at}/${key}`;
 
-  it('is written and read by tasks of the same instant', async () => {
+  it('tasks of the same instant write and read the stash of their job', async () => {
     expect(await put(path('k'), task, 'value')).toBe(201);
     expect(String(await read(path('k')))).toBe('value');
     expect(JSON.parse(String(await read(path(''))))).toEqual(['k']);
@@ -127,7 +127,7 @@ describe("a job's stash", () => {
     expect(await read(path('k'))).toBe(404);
   });
 
-  it('is closed to other instants, other jobs and ended runs', async () => {
+  it('tasks of other instants or jobs, and ended runs, have no access to the stash of a job', async () => {
     const other = await makeJob(api);
     expect(await put(path('k', '2026-01-02T00:00:00Z'), task, 'x')).toBe(403);
     expect(await put(path('k', instant, other.id), task, 'x')).toBe(403);
@@ -136,13 +136,13 @@ describe("a job's stash", () => {
     expect(await put(path('k'), task, 'x')).toBe(403);
   });
 
-  it('is that of a job that exists', async () => {
+  it('the stash of an unknown job is not found', async () => {
     expect(await read(path('', instant, newId()), keyOf('viewer'))).toBe(404);
   });
 });
 
-describe('what a worker asks for a run', () => {
-  it("is the project's entry before the global one, and nothing that is not there", async () => {
+describe('stash values for workers', () => {
+  it('a worker gets the entry of the project before the global one, and no missing entry', async () => {
     await put('/api/stash/both', keyOf('operator'), 'global');
     await put('/api/stash/only-global', keyOf('operator'), 'g');
     await put(`/api/projects/${project}/stash/both`, keyOf('operator'), 'project');
@@ -153,7 +153,7 @@ describe('what a worker asks for a run', () => {
     await expect(stashValuesFor(api.ctx, { ...held, lease: 7 }, ['both'])).rejects.toMatchObject({ code: 'forbidden' });
   });
 
-  it('is what its task names, and no other entry', async () => {
+  it('a worker gets only entries that the task names', async () => {
     await put('/api/stash/other', keyOf('operator'), 'x');
     const held = { tenant: api.ctx.tenant.id, run: task.run, lease: 1 };
     const message = 'the task of this run does not name the stash entry other';
@@ -163,7 +163,7 @@ describe('what a worker asks for a run', () => {
     });
   });
 
-  it('is refused unread if it is larger than the variables of a run may be', async () => {
+  it('values that are too large for the variables of a run are rejected without being read', async () => {
     const held = { tenant: api.ctx.tenant.id, run: task.run, lease: 1 };
     for (const name of ['both', 'only-global'])
       await put(`/api/projects/${project}/stash/${name}`, keyOf('operator'), 'x'.repeat(600_000));
@@ -174,7 +174,7 @@ describe('what a worker asks for a run', () => {
     await expect(reading).rejects.toMatchObject({ code, message });
   });
 
-  it('is told to the worker that holds the run, and to no other', async () => {
+  it('only the worker that holds the run gets the values', async () => {
     const held = { tenant: api.ctx.tenant.id, run: task.run, lease: 1, worker: newId() };
     await expect(stashValuesFor(api.ctx, held, ['both'])).rejects.toMatchObject({ code: 'forbidden' });
   });

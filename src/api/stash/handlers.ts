@@ -1,6 +1,6 @@
 /**
- * The stash: opaque bytes by name, encrypted at rest. The global one and a project's are written by people and read by
- * tasks; a job's own, one per instant, is written by its tasks for its tasks.
+ * The stash: named byte strings, encrypted at rest. People write the global stash and those of projects, and tasks read them.
+ * A job has a stash per instant, which its tasks write and read.
  */
 import type { EngineContext } from '../../contract/context.ts';
 import type { FromWorker } from '../../contract/engine.ts';
@@ -12,10 +12,10 @@ import { cutPage } from '../../http/page.ts';
 import { cacheOf, readDefinitions } from '../../jobs/task-definitions.ts';
 import { type Db, onPool } from '../../kernel/sql.ts';
 import { declaredIn, explainStashExcess, maxStashBytes, stashNames } from '../../runtimes/task/environment.ts';
-import { type ApiContext, type ApiHandlers, author, found } from '../context.ts';
+import { type ApiContext, type ApiHandlers, author, requireFound } from '../context.ts';
 import type { TenantEndpoints } from '../endpoints.ts';
 import { findProject } from '../projects/queries.ts';
-import { knownJob } from '../jobs/handlers.ts';
+import { requireJob } from '../jobs/handlers.ts';
 import { findSealed, findVisible, listNames, putEntry, removeEntry, type Stash } from './queries.ts';
 import { restrictTask, scopeOf } from '../tasks/task-scope.ts';
 
@@ -24,17 +24,17 @@ type Keys = Extract<keyof TenantEndpoints, `${string}/stash${string}`>;
 const shared: PeoplesStash = { kind: 'global' };
 
 async function ofProject(ctx: ApiContext, project: string): Promise<PeoplesStash> {
-  found(await findProject(ctx.db, project), 'project', project);
+  requireFound(await findProject(ctx.db, project), 'project', project);
   return { kind: 'project', project };
 }
 
 async function ofJob(ctx: ApiContext, path: { id: string; instant: Date }, caller: Caller | undefined): Promise<Stash> {
   await restrictTask(ctx, caller, { job: path.id, instant: path.instant });
-  await knownJob(ctx, path.id);
+  await requireJob(ctx, path.id);
   return { kind: 'job', job: path.id, instant: path.instant };
 }
 
-/** Of a list that has no pages. A name has up to 200 characters. */
+/** Maximum names in a list without pages. A name has up to 200 characters. */
 const maxNames = 10_000;
 const identity = (name: string): string => name;
 
@@ -55,7 +55,7 @@ function put(ctx: ApiContext, stash: Stash, name: string, plain: Buffer): Promis
   return putEntry(ctx.db, stash, name, ctx.secrets.encrypt(plain));
 }
 
-/** What people do to secrets is on record: the name, never the value. What tasks do to their job's own stash is not. */
+/** A stash whose changes are recorded as events, with the name but never the value. Those of a job's stash are not. */
 type PeoplesStash = Exclude<Stash, { kind: 'job' }>;
 
 interface Entry {
@@ -63,7 +63,7 @@ interface Entry {
   readonly name: string;
 }
 
-async function recorded(
+async function changeWithEvent(
   ctx: ApiContext,
   caller: Caller | undefined,
   { stash, name }: Entry,
@@ -81,24 +81,24 @@ function write(ctx: ApiContext, caller: Caller | undefined, entry: Entry, plain:
     await putEntry(tx, entry.stash, entry.name, ctx.secrets.encrypt(plain));
     return true;
   };
-  return recorded(ctx, caller, entry, { type: 'stash.written', work });
+  return changeWithEvent(ctx, caller, entry, { type: 'stash.written', work });
 }
 
 function remove(ctx: ApiContext, caller: Caller | undefined, entry: Entry): Promise<void> {
   const work = async (tx: Db): Promise<boolean> => (await removeEntry(tx, entry.stash, entry.name)) > 0;
-  return recorded(ctx, caller, entry, { type: 'stash.removed', work });
+  return changeWithEvent(ctx, caller, entry, { type: 'stash.removed', work });
 }
 
 async function read(ctx: ApiContext, stash: Stash, name: string): Promise<Response> {
-  const sealed = found(await findSealed(ctx.db, stash, name), 'stash entry', name);
+  const sealed = requireFound(await findSealed(ctx.db, stash, name), 'stash entry', name);
   const plain = new Uint8Array(decrypt(ctx, name, sealed));
   return new Response(plain, { headers: { 'content-type': 'application/octet-stream', 'cache-control': 'no-store' } });
 }
 
-/** Bounds what is read for a worker, which knows the limit of the plain values to the byte. Sealing adds 33 bytes to each. */
+/** Maximum bytes read for a worker, which checks the exact limit of the plain values. Sealing adds 33 bytes to each. */
 const maxSealedBytes = 2 * maxStashBytes;
 
-/** What a worker puts into a run's environment: the values of these names, base64; names without an entry are left out. */
+/** Values for the environment of a run, in base64. Names without an entry are left out. */
 export async function stashValuesFor(
   ctx: EngineContext,
   run: FromWorker<HeldRun>,
@@ -121,7 +121,7 @@ export async function stashValuesFor(
   return Object.fromEntries(entries.map(({ name, data }) => [name, decrypt(ctx, name, data).toString('base64')]));
 }
 
-/** Whoever is told that it cannot be read must know which. */
+/** Adds the name of the entry to the error. */
 function decrypt({ secrets }: EngineContext, name: string, sealed: Buffer): Buffer {
   try {
     return secrets.decrypt(sealed);

@@ -1,7 +1,7 @@
-/** Statements about the stash. What is stored is sealed already (I12). */
+/** Statements about the stash. Values are encrypted before they get here (I12). */
 import { type Db, type Sql, sql } from '../../kernel/sql.ts';
 
-/** Whose stash: everybody's, a project's, or a job's at an instant. */
+/** The global stash, that of a project, or that of a job at an instant. */
 export type Stash =
   | { readonly kind: 'global' }
   | { readonly kind: 'project'; readonly project: string }
@@ -33,8 +33,8 @@ export async function findSealed(db: Db, stash: Stash, name: string): Promise<Bu
 export type SealedEntry = { readonly name: string; readonly data: Buffer };
 
 /**
- * Those of these names that a project's tasks see: its own entry before the global one. If they have more than `maxBytes`
- * together, their number is answered instead, and none is read: 1,000 entries of 4 MiB would be 4 GB.
+ * The entries of these names that tasks of a project see; an entry of the project hides the global one. If they have more than
+ * `maxBytes` in total, returns the number of bytes and reads no value: 1,000 entries of 4 MiB would be 4 GB.
  */
 export async function findVisible(
   db: Db,
@@ -65,7 +65,7 @@ export async function findVisible(
   return first === undefined || entries.length > 0 ? entries : { excessBytes: first.bytes };
 }
 
-/** Answers how many there were. */
+/** Returns the number of removed entries. */
 export function removeEntry(db: Db, stash: Stash, name: string): Promise<number> {
   return db.exec(sql`delete from ${rowsOf(stash)} and name = ${name}`);
 }

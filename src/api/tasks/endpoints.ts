@@ -1,4 +1,4 @@
-/** Tasks and triggers one by one: definitions, activation, instants. */
+/** Single tasks and triggers: definitions, activation, instants. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
 import { runRow, triggerRow } from '../jobs/endpoints.ts';
@@ -40,7 +40,7 @@ export const taskEndpoints = endpoints({
     answer: taskDefinition,
   },
   'PUT /api/tasks/{id}/tokens/{instant}': {
-    summary: 'Activate: run the task for that instant at once, whatever it waits for',
+    summary: 'Activate: run the task for that instant at once, even if it waits for others',
     tag: 'tasks',
     allow: ['operator'],
     params: tokenPath,
@@ -73,7 +73,7 @@ export const taskEndpoints = endpoints({
     answer: z.array(runRow),
   },
   'GET /api/triggers/{id}': {
-    summary: 'A trigger and what became of its latest instants',
+    summary: 'A trigger, with the results of its latest instants',
     tag: 'triggers',
     allow: ['viewer', 'operator'],
     params: idPath,

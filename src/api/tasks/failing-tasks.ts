@@ -1,15 +1,15 @@
 /**
- * Tasks whose newest finished run went wrong and that are not being tried again: a part of a statement. It walks back
- * along the hours (run_failed), in each from task to task, and stops at a bound: a task that fails every few seconds
- * costs one step for each hour, and hides none that failed once, last night.
+ * Tasks whose newest finished run failed and that are not being retried, as a fragment of a statement. It walks the index
+ * run_failed back by hour, and within an hour from task to task, up to a bound. So a task that fails every few seconds costs
+ * one step per hour, and does not hide a task that failed once last night.
  */
 import { sql } from '../../kernel/sql.ts';
 
-/** Of an hour and a task that failed in it. */
-const stepsBack = 1_000;
-const liveSeen = 100;
+/** Maximum steps, each for one hour and one task that failed in it. */
+const maxSteps = 1_000;
+const maxLiveRuns = 100;
 
-/** Both as the index has them, word for word. */
+/** Both must equal the expressions of the index. */
 const hour = sql`date_bin('1 hour', run.finished_at, '2000-01-01 00:00:00+00')`;
 const failed = sql`run.state in ('failure', 'timeout', 'error') and run.task_id is not null`;
 
@@ -30,7 +30,7 @@ export const failingTasks = sql`
             order by ${hour} desc, run.task_id desc
             limit 1
          ) as next
-         where step.n < ${stepsBack}
+         where step.n < ${maxSteps}
       )
       select task.id as task_id, task.job_id, newest.id as run, newest.state, newest.instant, newest.reason,
              newest.finished_at
@@ -52,6 +52,6 @@ export const failingTasks = sql`
                  from live
                 where live.task_id = f.task_id
                 order by live.instant desc
-                limit ${liveSeen}
+                limit ${maxLiveRuns}
              ) as live
             where live.queued_at > newest.queued_at)`;

@@ -16,8 +16,8 @@ const day = (n: number): string => `2026-01-0${n}T00:00:00.000Z`;
 const many = (id: string | undefined, body: object) =>
   api.call('POST /api/tasks/{id}/tokens', { params: { id: id ?? '' }, body });
 
-describe('the definition of a task', () => {
-  it('is what the document says', async () => {
+describe('definition of a task', () => {
+  it('the definition is that of the document', async () => {
     const docker = { image: 'busybox', args: ['-c', 'true'], env: ['A=1', 'B=x=y'] };
     const tasks = [{ name: 'boxed', docker, timeout: '1m 500ms', queue: 'big' }, { name: 'plain' }];
     const job = await makeJob(api, { project: 'defined', name: 'job', tasks });
@@ -45,14 +45,14 @@ describe('the definition of a task', () => {
     });
   });
 
-  it('never shows what comes from the stash', async () => {
+  it('the definition never shows values of the stash', async () => {
     const env = { SECRET: { stash: 'token' } };
     const job = await makeJob(api, { tasks: [{ name: 'a', docker: { image: 'i', args: [], env } }] });
     const definition = await api.call('GET /api/tasks/{id}', { params: { id: job.tasks['a'] ?? '' } });
     expect(definition.env).toEqual(['SECRET=stash:token']);
   });
 
-  it('is for the task itself, not for other tasks, and for root', async () => {
+  it('the definition may be read by the task itself and by root, but not by other tasks', async () => {
     const job = await makeJob(api, { tasks: [{ name: 'mine' }, { name: 'other' }] });
     await activate(api, job.tasks['mine'], day(1));
     const [run] = await claim(api);
@@ -64,7 +64,7 @@ describe('the definition of a task', () => {
     expect(await read('other', keyOf('root'))).toMatchObject({ task_name: 'other' });
   });
 
-  it('is unknown when the task is gone', async () => {
+  it('the definition of a removed task is not found', async () => {
     const project = `p ${newId()}`;
     const job = await makeJob(api, { project, tasks: [{ name: 'old' }] });
     await makeJob(api, { project, tasks: [{ name: 'new' }] });
@@ -77,7 +77,7 @@ describe('the definition of a task', () => {
 });
 
 describe('activating one token', () => {
-  it('makes a run at once, whatever the task waits for', async () => {
+  it('an activation creates a run at once, even if the task waits for others', async () => {
     const job = await makeJob(api, { tasks: [{ name: 'a' }, { name: 'b', depends: ['task/a'], threshold: 3 }] });
     const before = await newestPosition(api.db);
     api.heard.splice(0);
@@ -87,7 +87,7 @@ describe('activating one token', () => {
     expect((await claim(api)).map((row) => row.id)).toEqual([run]);
   });
 
-  it('is high in priority unless told otherwise, and needs no body', async () => {
+  it('an activation has high priority by default, and needs no body', async () => {
     const job = await makeJob(api);
     const path = `/api/tasks/${job.tasks['only']}/tokens/${day(1)}`;
     expect((await api.fetch('PUT', path, { caller: keyOf('operator') })).status).toBe(201);
@@ -102,7 +102,7 @@ describe('activating one token', () => {
     await runAll(api);
   });
 
-  it('waits while the job is paused', async () => {
+  it('an activated run waits while the job is paused', async () => {
     const job = await makeJob(api, { paused: true });
     await activate(api, job.tasks['only'], day(1));
     expect(await claim(api)).toEqual([]);
@@ -110,7 +110,7 @@ describe('activating one token', () => {
 });
 
 describe('activating many tokens', () => {
-  it('takes existing ones between the bounds, which are not included', async () => {
+  it('existing tokens between the exclusive bounds are activated', async () => {
     const job = await makeJob(api);
     for (const n of [1, 2, 3, 4]) await activate(api, job.tasks['only'], day(n));
     await runAll(api);
@@ -122,7 +122,7 @@ describe('activating many tokens', () => {
     await runAll(api);
   });
 
-  it('takes only the failed ones when asked: failure, timeout and error', async () => {
+  it('only_failed activates tokens in failure, timeout and error', async () => {
     const job = await makeJob(api);
     for (const [n, state] of [
       [1, 'success'],
@@ -139,7 +139,7 @@ describe('activating many tokens', () => {
     await runAll(api);
   });
 
-  it('goes through thousands in batches', async () => {
+  it('thousands of tokens are activated in batches', async () => {
     const job = await makeJob(api);
     await api.db.exec(sql`
       insert into token (task_id, instant, count, fire, reach, priority)
@@ -151,7 +151,7 @@ describe('activating many tokens', () => {
     await api.call('DELETE /api/jobs/{id}', { params: { id: job.id } });
   });
 
-  it('wants at least one bound', async () => {
+  it('a request without any bound is rejected', async () => {
     const job = await makeJob(api);
     await expect(many(job.tasks['only'], {})).rejects.toMatchObject({
       status: 400,
@@ -160,8 +160,8 @@ describe('activating many tokens', () => {
   });
 });
 
-describe("a token's runs", () => {
-  it('are listed in the order they were queued', async () => {
+describe('runs of a token', () => {
+  it('the runs of a token are listed in the order in which they were queued', async () => {
     const job = await makeJob(api);
     const first = await activate(api, job.tasks['only'], day(1));
     await runAll(api, 'failure');
@@ -178,8 +178,8 @@ describe("a token's runs", () => {
   });
 });
 
-describe('a trigger', () => {
-  it('is shown with what became of its latest instants', async () => {
+describe('triggers', () => {
+  it('a trigger is returned with the results of its latest instants', async () => {
     const retry = { max_attempts: 2, delay: '1h' };
     const job = await makeJob(api, {
       project: 'triggered',
@@ -220,7 +220,7 @@ describe('a trigger', () => {
     await expect(read()).rejects.toEqual(refusal(404));
   });
 
-  it('of no job is not found', async () => {
+  it('an unknown trigger is not found', async () => {
     await expect(api.call('GET /api/triggers/{id}', { params: { id: newId() } })).rejects.toEqual(refusal(404));
   });
 });

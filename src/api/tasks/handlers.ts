@@ -1,26 +1,26 @@
-/** Tasks one by one: their definition, activation of one or many tokens, a token's runs; and triggers with their instants. */
+/** Single tasks: definition, activation of one or many tokens, runs of a token; and triggers with their instants. */
 import type { Input } from '../../http/endpoint.ts';
 import { cacheOf, readQueuedDefinitions } from '../../jobs/task-definitions.ts';
 import { viewBlock } from '../../runtimes/kinds.ts';
 import { declaredIn } from '../../runtimes/task/environment.ts';
 import { asWritten } from '../../runtimes/work.ts';
 import { activate, activateMatching } from '../instants/activation.ts';
-import { type ApiContext, type ApiHandlers, found } from '../context.ts';
+import { type ApiContext, type ApiHandlers, requireFound } from '../context.ts';
 import { states } from '../shapes.ts';
 import type { taskEndpoints } from './endpoints.ts';
 import { listRunsOfToken } from '../runs/queries.ts';
 import { findTask, findTrigger, listFired, taskExisted } from './queries.ts';
 import { restrictTask } from './task-scope.ts';
-import { written } from '../wire-times.ts';
+import { toWire } from '../wire-times.ts';
 
 type Endpoints = typeof taskEndpoints;
 
 async function definitionOf(ctx: ApiContext, id: string) {
-  const { version, ...row } = found(await findTask(ctx.db, id), 'task', id);
+  const { version, ...row } = requireFound(await findTask(ctx.db, id), 'task', id);
   const keys = [{ tenant: ctx.tenant.id, task: id, version }];
   const [read] = await readQueuedDefinitions(ctx.db, ctx.tenant.id, keys, cacheOf(ctx.pool));
   if (read === undefined)
-    throw new Error(`the stored document of job ${row.job_id} does not hold task ${row.task_name}`);
+    throw new Error(`the stored document of job ${row.job_id} does not contain task ${row.task_name}`);
   const { runtime, timeout_ms: timeoutMs } = read.definition;
   const { image, command } = viewBlock(runtime, asWritten);
   return {
@@ -34,7 +34,7 @@ async function definitionOf(ctx: ApiContext, id: string) {
   };
 }
 
-/** A value from the stash is named, never shown (I12). */
+/** Shows the name of a stash entry, never its value (I12). */
 function envLine([name, value]: readonly [string, string | { stash: string }]): string {
   return typeof value === 'string' ? `${name}=${value}` : `${name}=stash:${value.stash}`;
 }
@@ -44,7 +44,7 @@ const failed = ['failure', 'timeout', 'error'] as const;
 async function activateMany(input: Input<Endpoints['POST /api/tasks/{id}/tokens']>, ctx: ApiContext) {
   const { first: after, last: before, only_failed, priority } = input.body;
   const task = input.params.id;
-  found(await findTask(ctx.db, task), 'task', task);
+  requireFound(await findTask(ctx.db, task), 'task', task);
   const wanted = { task, after, before, states: only_failed === true ? failed : states };
   return { cleared: await activateMatching(ctx, input.caller, wanted, priority) };
 }
@@ -61,12 +61,12 @@ export const taskHandlers: ApiHandlers<Endpoints> = {
   },
   'POST /api/tasks/{id}/tokens': activateMany,
   'GET /api/tasks/{id}/runs/{instant}': async ({ params }, ctx) => {
-    found((await taskExisted(ctx.db, params.id)) || undefined, 'task', params.id);
-    return (await listRunsOfToken(ctx.db, params.id, params.instant)).map(written);
+    requireFound((await taskExisted(ctx.db, params.id)) || undefined, 'task', params.id);
+    return (await listRunsOfToken(ctx.db, params.id, params.instant)).map(toWire);
   },
   'GET /api/triggers/{id}': async ({ params, query }, ctx) => {
-    const trigger = found(await findTrigger(ctx.db, params.id), 'trigger', params.id);
+    const trigger = requireFound(await findTrigger(ctx.db, params.id), 'trigger', params.id);
     const times = await listFired(ctx.db, { id: trigger.trigger_id, job: trigger.job_id }, query);
-    return { ...written(trigger), times: times.map(written) };
+    return { ...toWire(trigger), times: times.map(toWire) };
   },
 };

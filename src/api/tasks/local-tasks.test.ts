@@ -1,4 +1,4 @@
-/** Where only the tenant `default` may run tasks on the machines of workers. */
+/** Installations in which only the tenant `default` may run tasks on the machines of workers. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { aliveWorker, whyRun } from '../../../test/harness/explaining.ts';
 import { keyOf, makeTenantApi, type TenantApi } from '../../../test/harness/tenant-api.ts';
@@ -15,7 +15,7 @@ afterAll(() => shop.close());
 
 const document = (...tasks: object[]): string => JSON.stringify({ project: 'p', name: newId(), tasks });
 
-it('a document with a process or function is refused, and each place is named with the setting', async () => {
+it('a document with a process or function is rejected with each path and the setting', async () => {
   const process = { name: 'b', process: { command: ['true'] } };
   const called = { name: 'c', function: { name: 'f' } };
   const body = document({ name: 'a' }, process, called);
@@ -35,7 +35,7 @@ it('a document with a process or function is refused, and each place is named wi
   expect((await shop.call('PUT /api/jobs', { body: document({ name: 'a' }, image) })).id).toBeDefined();
 });
 
-it('a run that was queued before names the setting as its reason', async () => {
+it('a run that was queued before is explained by the setting', async () => {
   aliveWorker(shop, { runtimes: ['none', 'process'] });
   const { id } = await shop.call('PUT /api/jobs', { body: document({ name: 'a' }) });
   const { runs } = await shop.call('POST /api/jobs/{id}/run', { params: { id }, body: {} });
@@ -48,7 +48,7 @@ it('a run that was queued before names the setting as its reason', async () => {
   });
 });
 
-it('the tenant default, and installations without the setting, are not concerned', async () => {
+it('the tenant default, and installations without the setting, are not affected', async () => {
   for (const options of [{ localTasks: 'default' as const }, { name: 'shop' }]) {
     const api = await makeTenantApi(options);
     await api.call('PUT /api/projects', { body: { name: 'p' } });

@@ -14,7 +14,7 @@ export type TaskRow = {
   readonly project_name: string;
   readonly threshold: number;
   readonly paused: boolean;
-  /** Of the document that the task was made from. */
+  /** The version of the document that the task was made from. */
   readonly version: number;
 };
 
@@ -29,7 +29,7 @@ export function findTask(db: Db, id: string): Promise<TaskRow | undefined> {
      where task.id = ${id} and task.removed_at is null and job.deleted_at is null`);
 }
 
-/** Until the commit the task's job stays as it is: it is not deleted while runs of it are being made. */
+/** Locks the task's job against changes until the commit, so that it is not deleted while runs are created. */
 export async function holdTask(db: Db, id: string): Promise<boolean> {
   const row = await db.maybeOne(sql`
     select 1
@@ -40,7 +40,7 @@ export async function holdTask(db: Db, id: string): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Whether there is or ever was such a task. */
+/** Whether the task exists or existed. */
 export async function taskExisted(db: Db, id: string): Promise<boolean> {
   return (await db.maybeOne(sql`select 1 from task where id = ${id}`)) !== undefined;
 }
@@ -72,7 +72,7 @@ export interface TokenBatch {
   readonly after: Date | undefined;
   /** Inclusive. */
   readonly upTo: Date;
-  /** Only at these. */
+  /** Only at these instants. */
   readonly instants?: readonly Date[] | undefined;
   readonly limit: number;
 }
@@ -90,7 +90,7 @@ export function nextTokens(db: Db, batch: TokenBatch): Promise<JudgedToken[]> {
      limit ${batch.limit}`);
 }
 
-/** How these tokens of a task stand now. */
+/** The current states of these tokens. */
 export function judgeTokens(db: Db, task: string, instants: readonly Date[]): Promise<JudgedToken[]> {
   return db.rows<JudgedToken>(sql`
     select t.instant, ${tokenState} as state
@@ -124,7 +124,7 @@ export type FiredInstant = {
   readonly waiting: number;
 };
 
-/** The latest instants that a trigger fired, each with the states of all of its job's tokens there. */
+/** The latest instants that a trigger fired, each with the states of all tokens of its job at that instant. */
 export function listFired(db: Db, trigger: { id: string; job: string }, page: InstantPage): Promise<FiredInstant[]> {
   return db.rows<FiredInstant>(sql`
     with fired as (

@@ -1,8 +1,8 @@
 /**
- * The reach of a running task: its own task, project, and job at its own instant. Its credential names a run and a lease;
- * the database is asked at each call whether they are still the current ones, so a credential dies with its lease.
+ * The scope of a running task: its own task, its project, and its job at its own instant. Its credential names a run and a
+ * lease. Each call checks in the database whether they are current, so a credential expires with its lease.
  *
- * The reach of a worker's key: the tasks and projects of runs that its workers hold.
+ * The scope of a worker's key: the tasks and projects of runs that its workers hold.
  */
 import type { Caller, TaskCaller } from '../../contract/roles.ts';
 import type { RuntimeBlock } from '../../contract/wire.ts';
@@ -10,7 +10,7 @@ import { MillraceError } from '../../errors.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
 import type { ApiContext } from '../context.ts';
 
-/** What a request is about, as far as it matters; ids in whatever case the client wrote them. */
+/** The objects that a request names. Ids may be in upper or lower case. */
 export interface Scope {
   readonly task?: string;
   readonly job?: string;
@@ -18,12 +18,12 @@ export interface Scope {
   readonly instant?: Date;
 }
 
-/** Of a node's run task, job and instant are null. */
+/** For the run of a node, task, job and instant are null. */
 type RunScope = {
   readonly task: string | null;
   readonly version: number;
   readonly job: string | null;
-  /** Null: the run has no stash but the global one. */
+  /** null: the run can read only the global stash. */
   readonly project: string | null;
   readonly instant: Date | null;
   readonly worker: string;
@@ -31,7 +31,7 @@ type RunScope = {
   readonly runtime: RuntimeBlock | null;
 };
 
-/** What belongs to a run that is held under this lease. */
+/** Finds the scope of a run with this lease. Throws if the run has ended. */
 export async function scopeOf(db: Db, run: string, lease: number): Promise<RunScope> {
   const scope = await findScope(db, run, lease);
   if (scope !== undefined) return scope;
@@ -50,8 +50,8 @@ function findScope(db: Db, run: string, lease: number): Promise<RunScope | undef
 }
 
 /**
- * Lets keys of people pass, whose roles were checked. A task must hold its lease, and all that is named must be its own. A
- * worker's key must have a worker that holds a run of what is named.
+ * Keys of people pass, because their roles were already checked. A task must hold its lease, and may name only its own scope.
+ * A worker's key needs a worker that holds a run of the named objects.
  */
 export async function restrictTask(
   { db, directory }: Pick<ApiContext, 'db' | 'directory'>,
@@ -62,7 +62,7 @@ export async function restrictTask(
   if (caller?.role !== 'worker') return;
   const workers = (caller.keyId === undefined ? [] : await directory.workersOfKey?.(caller.keyId)) ?? [];
   if (!(await holdsAny(db, workers, named)))
-    throw new MillraceError('forbidden', 'no worker of this key holds a run of it');
+    throw new MillraceError('forbidden', 'no worker of this key holds a run of this task or project');
 }
 
 async function restrictToOwnScope(db: Db, caller: TaskCaller, named: Scope): Promise<void> {
@@ -72,7 +72,7 @@ async function restrictToOwnScope(db: Db, caller: TaskCaller, named: Scope): Pro
     sameId(named.job, own.job) &&
     sameId(named.project, own.project) &&
     (named.instant === undefined || named.instant.getTime() === own.instant?.getTime());
-  if (!mine) throw new MillraceError('forbidden', 'a task may only touch what is its own');
+  if (!mine) throw new MillraceError('forbidden', 'a task may access only its own task, job, instant and project');
 }
 
 async function holdsAny(db: Db, workers: readonly string[], named: Scope): Promise<boolean> {
@@ -92,10 +92,10 @@ async function holdsAny(db: Db, workers: readonly string[], named: Scope): Promi
   return held;
 }
 
-/** Lets keys pass; a task may only look at the run that its credential names. */
+/** Keys pass. A task may read only the run that its credential names. */
 export function restrictToOwnRun(caller: Caller | undefined, run: string): void {
   if (caller?.kind === 'task' && caller.run !== run.toLowerCase()) {
-    throw new MillraceError('forbidden', 'a task may only look at its own run');
+    throw new MillraceError('forbidden', 'a task may read only its own run');
   }
 }
 

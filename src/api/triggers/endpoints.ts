@@ -1,32 +1,32 @@
-/** What triggers will do, told beforehand. */
+/** Forecasts of triggers. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
 import { id, idPath, instant, limit, time } from '../shapes.ts';
 
 export const coming = z.object({
   instant: time,
-  /** When it fires: the instant and the trigger's offset. */
+  /** When it fires: the instant plus the trigger's offset. */
   due: time,
-  /** The instant as a clock in the trigger's zone shows it, RFC 9557. */
+  /** The instant as local time in the trigger's zone, RFC 9557. */
   local: z.string(),
 });
 
-/** The earliest trigger of a job to fire. */
+/** The trigger of a job that fires next. */
 export const nextFiring = z.object({ trigger_id: id, trigger_name: z.string(), instant: time, due: time });
 
-/** What applying a document causes at once. */
+/** The immediate effects of applying a document. */
 export const outlook = z.object({
-  /** Nothing of it happens before the job is unpaused. */
+  /** If true, nothing fires before the job is unpaused. */
   paused: z.boolean(),
   triggers: z.array(
     z.object({
       name: z.string(),
-      /** Fire at once, as if on time. */
+      /** Instants that fire at once, as if on time. */
       fires: z.array(time),
-      /** `first`: the first hundred, or the first hundred after `after`; `more`: how many come after these. */
+      /** `first`: the first hundred, or the first hundred after `after`; `more`: the number of instants after these. */
       caught_up: z.object({ total: z.int(), first: z.array(time), more: z.int(), last: time.nullable() }),
       skipped: z.object({ total: z.int(), first: time.nullable(), last: time.nullable() }),
-      /** Still to be fired of what was to be caught up before. */
+      /** Instants left of an earlier catch-up. */
       under_way: z.int(),
       next: z.array(coming),
     }),
@@ -35,7 +35,7 @@ export const outlook = z.object({
 
 export const triggerEndpoints = endpoints({
   'GET /api/triggers/{id}/preview': {
-    summary: 'The next instants of a trigger, or those `after` one; of a paused job, as if it were unpaused now',
+    summary: 'The next instants of a trigger, or those `after` one; for a paused job, as if it were unpaused now',
     tag: 'triggers',
     allow: ['viewer', 'operator'],
     params: idPath,

@@ -8,22 +8,22 @@ import { sql } from '../../kernel/sql.ts';
 let api: TenantApi;
 beforeAll(async () => {
   api = await makeTenantApi();
-  // at noon no day ends while this runs
+  // at noon, so that no day ends during the test
   api.advance(today + dayMs / 2 - Date.now());
 });
 afterAll(() => api.close());
 
 const dayMs = 86_400_000;
-/** Midnights around today's, UTC. */
+/** Midnight in UTC, some days from today. */
 const today = (Math.floor(Date.now() / dayMs) + 1) * dayMs;
 const midnight = (n: number): string => new Date(today + n * dayMs).toISOString();
 const tasks = [{ name: 'a', depends: ['trigger/t'] }];
 
-describe('a preview', () => {
+describe('previews', () => {
   const preview = (id: string | undefined, query: object = {}) =>
     api.call('GET /api/triggers/{id}/preview', { params: { id: id ?? '' }, query });
 
-  it('lists the next firings, with their due times and what a clock shows there, a page at a time', async () => {
+  it('a preview lists the next firings with due and local times, a page at a time', async () => {
     const triggers = [
       { name: 't', start: '2030-03-29T00:00:00Z', cron: '30 2 * * *', timezone: 'Europe/Berlin', offset: '10m' },
     ];
@@ -54,7 +54,7 @@ describe('a preview', () => {
     ]);
   });
 
-  it('begins with what comes next, ten of them, and ends with the last there is', async () => {
+  it('a preview begins with the next ten firings, and ends with the last one', async () => {
     const triggers = [{ name: 't', start: midnight(-3), end: midnight(4), period: '6h' }];
     const job = await makeJob(api, { project: 'previews', name: 'ending', triggers, tasks });
     await fire(api, job.triggers['t'], midnight(-3));
@@ -66,7 +66,7 @@ describe('a preview', () => {
     expect(rest.next).toBeNull();
   });
 
-  it('of a paused job says that it is, and what would come if it were not', async () => {
+  it('a preview of a paused job says so, and lists the firings as if it were unpaused', async () => {
     const triggers = [{ name: 't', start: midnight(5), period: '1d' }];
     const job = await makeJob(api, { project: 'previews', name: 'paused', paused: true, triggers, tasks });
     expect(await preview(job.triggers['t'], { count: 1 })).toMatchObject({
@@ -76,7 +76,7 @@ describe('a preview', () => {
     });
   });
 
-  it('is refused for what does not exist, and for more than a thousand', async () => {
+  it('an unknown trigger is not found, and a count above a thousand is rejected', async () => {
     await expect(preview(newId())).rejects.toEqual(refusal(404));
     await expect(preview(newId(), { count: 1001 })).rejects.toEqual(refusal(400));
     const viewer = api.as(keyOf('publisher'));
@@ -84,10 +84,10 @@ describe('a preview', () => {
   });
 });
 
-describe('a job tells its next firing', () => {
+describe('next firing of a job', () => {
   const next = async (id: string) => (await api.call('GET /api/jobs/{id}', { params: { id } })).next_firing;
 
-  it('the earliest of its triggers by due time; none while it is paused, or when none is left', async () => {
+  it('a job has the firing of its trigger that is due first, and none if it is paused or has ended', async () => {
     const triggers = [
       { name: 'a', start: midnight(9), period: '1d' },
       { name: 'b', start: midnight(10), period: '1d', offset: '-36h' },
@@ -104,7 +104,7 @@ describe('a job tells its next firing', () => {
   });
 });
 
-describe('a dry run tells what applying would cause', () => {
+describe('forecast of applying a document', () => {
   const document = (name: string, trigger: object) => ({
     project: 'outlooks',
     name,
@@ -116,13 +116,13 @@ describe('a dry run tells what applying would cause', () => {
     const request = { body: JSON.stringify(body), query: { dry_run: 'true', after } } as const;
     const { outlook } = await api.call('PUT /api/jobs', request);
     const [trigger] = outlook?.triggers ?? [];
-    if (outlook === undefined || trigger === undefined) throw new Error('it tells nothing');
+    if (outlook === undefined || trigger === undefined) throw new Error('no forecast');
     return { paused: outlook.paused, ...trigger };
   }
   const daily = { start: midnight(-9), period: '1d' };
   beforeAll(() => api.call('POST /api/projects', { body: { name: 'outlooks' } }));
 
-  it('of a new job: what is caught up, what is skipped, and what comes then', async () => {
+  it('a dry run of a new job lists instants that are caught up, skipped, and next', async () => {
     expect(await dryRun(document('new', daily))).toMatchObject({
       paused: false,
       fires: [],
@@ -150,7 +150,7 @@ describe('a dry run tells what applying would cause', () => {
   const arrayTo = (from: number, to: number): string[] =>
     Array.from({ length: to - from + 1 }, (_, i) => midnight(from + i));
 
-  it('of millions: how many, the first hundred, the last, at once', async () => {
+  it('a dry run of millions of instants gives their number, the first hundred and the last, at once', async () => {
     const began = performance.now();
     const { caught_up } = await dryRun(document('long', { start: '1990-01-01T00:00:00Z', cron: '* * * * * *' }));
     expect(performance.now() - began).toBeLessThan(3_000);
@@ -160,7 +160,7 @@ describe('a dry run tells what applying would cause', () => {
     expect(Math.abs(Date.parse(caught_up.last ?? '') - api.ctx.time.now())).toBeLessThan(60_000);
   });
 
-  it('of more than it lists: the next hundred after an instant, and how many are left', async () => {
+  it('a dry run lists the next hundred instants after a given one, and the number left', async () => {
     const body = document('paged', { start: midnight(-249), period: '1d' });
     const pages: string[][] = [];
     for (let after: string | undefined; ; after = pages.at(-1)?.at(-1)) {
@@ -174,7 +174,7 @@ describe('a dry run tells what applying would cause', () => {
     expect((await dryRun(body, midnight(9))).caught_up).toMatchObject({ total: 250, first: [], more: 0 });
   });
 
-  it('of a job that is there: only what has not been dealt with, by what would be there', async () => {
+  it('a dry run of an existing job lists only unhandled instants of the new schedule', async () => {
     const job = await makeJob(api, document('edited', daily));
     for (const instant of arrayTo(-9, 0)) await fire(api, job.triggers['t'], instant);
     expect(await dryRun(document('edited', daily))).toMatchObject({ caught_up: { total: 0 }, skipped: { total: 0 } });
@@ -190,7 +190,7 @@ describe('a dry run tells what applying would cause', () => {
     });
   });
 
-  it('of a catch-up under way: how much of it would be left', async () => {
+  it('a dry run gives the number of instants left of a running catch-up', async () => {
     const job = await makeJob(api, document('busy', daily));
     await api.db.exec(sql`
       insert into catchup (trigger_id, from_at, to_at, policy, pieces, seed)
@@ -202,7 +202,7 @@ describe('a dry run tells what applying would cause', () => {
     expect(await dryRun(document('busy', { ...daily, catchup: 'none' }))).toMatchObject({ under_way: 0 });
   });
 
-  it('and the apply itself tells the same, by what was there before', async () => {
+  it('a real apply returns the same forecast, based on the state before it', async () => {
     const applied = async (trigger: object) => {
       const { outlook } = await api.call('PUT /api/jobs', { body: JSON.stringify(document('real', trigger)) });
       return outlook;
@@ -220,7 +220,7 @@ describe('a dry run tells what applying would cause', () => {
     });
   });
 
-  it('but does not make who applies hundreds of triggers wait for it', async () => {
+  it('a real apply of hundreds of triggers skips the forecast', async () => {
     const triggers = Array.from({ length: 101 }, (_, i) => ({ name: `t${i}`, ...daily }));
     const body = JSON.stringify({ ...document('wide', daily), triggers, tasks: [{ name: 'a' }] });
     expect((await api.call('PUT /api/jobs', { body })).outlook).toBeUndefined();
@@ -228,7 +228,7 @@ describe('a dry run tells what applying would cause', () => {
     expect(dry.outlook?.triggers).toHaveLength(101);
   });
 
-  it('and changes nothing', async () => {
+  it('a dry run changes nothing', async () => {
     await dryRun(document('never', daily));
     const made = await api.db.rows(sql`select 1 from job where name = 'never'`);
     expect(made).toEqual([]);

@@ -1,4 +1,4 @@
-/** What triggers will do, told beforehand: previews, a job's next firing, and what applying a document causes. */
+/** Forecasts of triggers: previews, the next firing of a job, and the effects of applying a document. */
 import type { z } from 'zod';
 import { clientGone } from '../../errors.ts';
 import type { JobDefinition, TriggerDefinition } from '../../jobs/definition.ts';
@@ -13,7 +13,7 @@ import { findCatchupsOfJob } from '../../scheduler/catchup/queries.ts';
 import { type Coming, comingFrom, nextOf, type Outlook, outlookOf } from '../../scheduler/forecast.ts';
 import type { PlannedCatchup, TriggerRow } from '../../scheduler/queries.ts';
 import { specOf } from '../../scheduler/spec.ts';
-import { type ApiContext, type ApiHandlers, found } from '../context.ts';
+import { type ApiContext, type ApiHandlers, requireFound } from '../context.ts';
 import type { nextFiring, outlook, triggerEndpoints } from './endpoints.ts';
 import {
   findJobId,
@@ -27,14 +27,14 @@ import {
 
 export const triggerHandlers: ApiHandlers<typeof triggerEndpoints> = {
   'GET /api/triggers/{id}/preview': async ({ params, query }, ctx) => {
-    const trigger = found(await findScheduled(ctx.db, params.id), 'trigger', params.id);
+    const trigger = requireFound(await findScheduled(ctx.db, params.id), 'trigger', params.id);
     const schedule = compileSchedule(specOf(trigger));
     const first =
       query.after === undefined
         ? nextOf(trigger, schedule, ctx.time.now(), !trigger.paused)
         : nextInstant(schedule, query.after.getTime());
     const coming = comingFrom(trigger, schedule, first, query.count + 1);
-    const items = coming.slice(0, query.count).map((each) => writtenComing(trigger.timezone, each));
+    const items = coming.slice(0, query.count).map((each) => renderComing(trigger.timezone, each));
     return {
       trigger_id: trigger.id,
       trigger_name: trigger.name,
@@ -49,7 +49,7 @@ export const triggerHandlers: ApiHandlers<typeof triggerEndpoints> = {
 
 type NextFiring = z.input<typeof nextFiring>;
 
-/** Of each job's triggers the one that fires first; none while a job is paused. */
+/** For each job, the trigger that fires next. A paused job has none. */
 export async function nextFirings(ctx: ApiContext, jobs: readonly string[]): Promise<Map<string, NextFiring>> {
   const nowMs = ctx.time.now();
   const first = new Map<string, Coming & { trigger: ScheduledTrigger }>();
@@ -65,25 +65,25 @@ export async function nextFirings(ctx: ApiContext, jobs: readonly string[]): Pro
     }
   }
   return new Map(
-    [...first].map(([job, { trigger, instantMs, dueMs }]) => [job, writtenNext(trigger, instantMs, dueMs)]),
+    [...first].map(([job, { trigger, instantMs, dueMs }]) => [job, renderNext(trigger, instantMs, dueMs)]),
   );
 }
 
-function writtenNext(trigger: ScheduledTrigger, instantMs: number, dueMs: number): NextFiring {
+function renderNext(trigger: ScheduledTrigger, instantMs: number, dueMs: number): NextFiring {
   return { trigger_id: trigger.id, trigger_name: trigger.name, instant: isoOf(instantMs), due: isoOf(dueMs) };
 }
 
 interface Forecast {
   readonly definition: JobDefinition;
-  /** Lists begin behind it. */
+  /** Lists begin after this instant. */
   readonly after: Date | undefined;
   /** Aborts when the client has disconnected. */
   readonly signal: AbortSignal;
 }
 
-/** What applying the document to what is there would cause now. Takes the tenant's turn, which no database is waited for in. */
+/** Forecasts the effects of applying the document now. Reads the database before it takes the tenant's turn. */
 export async function outlookOfApplying(ctx: ApiContext, forecast: Forecast): Promise<z.input<typeof outlook>> {
-  const before = await knownOf(ctx.db, forecast.definition);
+  const before = await readBefore(ctx.db, forecast.definition);
   const work = (): Promise<z.input<typeof outlook>> => forecastTriggers(forecast, before, ctx.time.now());
   return documentParser.inTurn(ctx.tenant.id, work, forecast.signal);
 }
@@ -107,7 +107,7 @@ async function forecastTriggers(
     const isAlive = before !== undefined && before.removed_at === null && !known.paused;
     const left = before !== undefined && before.removed_at === null ? (catchupsOf.get(before.id) ?? []) : [];
     triggers.push({
-      ...writtenOutlook(wanted, outlookOf(trigger, schedule, { nowMs, known: isAlive, afterMs: after?.getTime() })),
+      ...renderOutlook(wanted, outlookOf(trigger, schedule, { nowMs, known: isAlive, afterMs: after?.getTime() })),
       under_way: left.reduce((sum, row) => sum + countLeft(row, trigger, schedule, nowMs), 0),
     });
   }
@@ -119,14 +119,14 @@ interface Before {
   readonly catchups: readonly PlannedCatchup[];
 }
 
-async function knownOf(db: Db, definition: JobDefinition): Promise<Before> {
+async function readBefore(db: Db, definition: JobDefinition): Promise<Before> {
   const job = definition.uuid ?? (await findJobId(db, definition));
   if (job === undefined) return { known: { paused: false, triggers: [] }, catchups: [] };
   const [known, catchups] = await Promise.all([listKnown(db, job), findCatchupsOfJob(db, job)]);
   return { known, catchups };
 }
 
-/** The trigger as it would be: what is written, with the marks of what is there. */
+/** The trigger after the apply: the new definition with the marks of the existing trigger. */
 function rowOf(wanted: TriggerDefinition, before: KnownTrigger | undefined, nowMs: number): TriggerRow {
   return {
     id: before?.id ?? '',
@@ -145,18 +145,18 @@ function rowOf(wanted: TriggerDefinition, before: KnownTrigger | undefined, nowM
   };
 }
 
-function writtenOutlook({ name, timezone }: TriggerDefinition, { fires, caughtUp, skipped, next }: Outlook) {
+function renderOutlook({ name, timezone }: TriggerDefinition, { fires, caughtUp, skipped, next }: Outlook) {
   const last = (ms: number | undefined): string | null => (ms === undefined ? null : isoOf(ms));
   return {
     name,
     fires: fires.map(isoOf),
     caught_up: { ...caughtUp, first: caughtUp.first.map(isoOf), last: last(caughtUp.last) },
     skipped: { total: skipped.total, first: last(skipped.first[0]), last: last(skipped.last) },
-    next: next.map((each) => writtenComing(timezone, each)),
+    next: next.map((each) => renderComing(timezone, each)),
   };
 }
 
-export function writtenComing(timezone: string | null, { instantMs, dueMs }: Coming) {
+export function renderComing(timezone: string | null, { instantMs, dueMs }: Coming) {
   return { instant: isoOf(instantMs), due: isoOf(dueMs), local: formatLocal(timezone, instantMs) };
 }
 

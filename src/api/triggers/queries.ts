@@ -1,4 +1,4 @@
-/** Statements that read triggers as their scheduler does. */
+/** Statements that read triggers in the form that the scheduler uses. */
 import { type Db, sql } from '../../kernel/sql.ts';
 import { type TriggerRow, triggerColumns } from '../../scheduler/queries.ts';
 
@@ -14,7 +14,7 @@ export function findScheduled(db: Db, id: string): Promise<ScheduledTrigger | un
   return db.maybeOne<ScheduledTrigger>(sql`${scheduled} and trigger.id = ${id}`);
 }
 
-/** Of some jobs. */
+/** The triggers of some jobs. */
 export function listScheduled(db: Db, jobs: readonly string[]): Promise<ScheduledTrigger[]> {
   return db.rows<ScheduledTrigger>(sql`${scheduled} and job.id = any (${jobs}::uuid[]) order by trigger.name`);
 }
@@ -27,7 +27,7 @@ export type KnownTrigger = {
   readonly removed_at: Date | null;
 };
 
-/** The job that a document without a uuid stands for. */
+/** Finds the job of a document without a uuid, by project and name. */
 export async function findJobId(db: Db, job: { project: string; name: string }): Promise<string | undefined> {
   const row = await db.maybeOne<{ id: string }>(sql`
     select job.id
@@ -40,11 +40,11 @@ export async function findJobId(db: Db, job: { project: string; name: string }):
 
 export interface KnownJob {
   readonly paused: boolean;
-  /** All that it ever had. */
+  /** All triggers, including removed ones. */
   readonly triggers: readonly KnownTrigger[];
 }
 
-/** A job as it is before it is applied; of one that is not there, nothing. */
+/** The job before the document is applied. A job that does not exist has no triggers. */
 export async function listKnown(db: Db, job: string): Promise<KnownJob> {
   const rows = await db.rows<KnownTrigger & { paused: boolean }>(sql`
     select trigger.id, trigger.name, trigger.earliest, trigger.latest, trigger.removed_at, job.paused

@@ -127,7 +127,7 @@ beforeEach(async () => {
 });
 
 describe('jobs and projects', () => {
-  it('are listed as tables, and as JSON', async () => {
+  it('jobs and projects are listed as tables, and as JSON', async () => {
     expect((await cli(['projects'])).stdout).toMatch(/^PROJECT +ID +DESCRIPTION\np /);
     expect((await cli(['jobs'])).stdout).toMatch(/^PROJECT +JOB +STATE .*\np +j +live +1 +2030-01-01T00:00:00Z/);
     expect(JSON.parse((await cli(['jobs', '--project', 'p', '--json'])).stdout)).toMatchObject([
@@ -155,23 +155,23 @@ describe('jobs and projects', () => {
     expect([...world.jobs.values()][0]?.paused).toBe(false);
   });
 
-  it('what does not exist ends with 5, with a sentence', async () => {
+  it('an unknown job, project or task ends the command with 5 and a message', async () => {
     const { code, stdout, stderr } = await cli(['job', 'p/none']);
     expect({ code, stdout }).toEqual({ code: 5, stdout: '' });
     expect(stderr).toMatch(/^error: there is no such job\n$/);
     expect((await cli(['activate', 'p/j', 'none', at])).stderr).toContain('its tasks: t');
   });
 
-  it('a task is activated, an instant cleared', async () => {
+  it('a task can be activated, and an instant cleared', async () => {
     expect((await cli(['activate', 'p/j', 't', '2030-01-01T01:00:00+01:00'])).stdout).toMatch(/^[0-9a-f-]{36}\n$/);
     expect(server.calls.at(-1)).toContain(`/tokens/${encodeURIComponent(at)}`);
     expect((await cli(['clear', 'p/j', at])).stdout).toBe('2 tokens of 2030-01-01T00:00:00Z cleared\n');
     const nothing = 'nothing to clear: the job has no tokens at 2031-01-01T00:00:00Z\n';
     expect((await cli(['clear', 'p/j', '2031-01-01T00:00:00Z'])).stdout).toBe(nothing);
-    expect((await cli(['clear', '--help'])).stdout).toMatch(/Queued and running runs are\s+left alone;/);
+    expect((await cli(['clear', '--help'])).stdout).toMatch(/Queued and\s+running\s+runs\s+are\s+left\s+alone;/);
   });
 
-  it('are deleted only with --yes or an answer', async () => {
+  it('jobs and projects are deleted only with --yes or a confirmation', async () => {
     expect(await cli(['delete', 'job', 'p/j'])).toMatchObject({ code: 2, stdout: '' });
     expect((await cli(['delete', 'job', 'p/j'], { tty: true, stdin: '' })).code).toBe(1);
     expect(world.jobNames()).toEqual(['p/j']);
@@ -183,16 +183,16 @@ describe('jobs and projects', () => {
   });
 });
 
-describe('the tenant', () => {
-  it('is a prefix of the path', async () => {
+describe('tenant of a command', () => {
+  it('the tenant is a prefix of the path', async () => {
     await cli(['jobs', '--tenant', 'a b']);
     await cli(['--tenant', 'default', 'jobs']);
     expect(server.calls.map((call) => call.split('?')[0])).toEqual(['GET /t/a%20b/api/jobs', 'GET /api/jobs']);
   });
 });
 
-describe('the stash', () => {
-  it('keeps bytes from stdin or a file, exactly', async () => {
+describe('stash commands', () => {
+  it('the stash keeps the exact bytes of stdin or a file', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'millrace-cli-'));
     await writeFile(join(folder, 'f'), 'from file\n');
     expect((await cli(['stash', 'set', 'a/b'], { stdin: Uint8Array.of(0, 255, 10) })).stdout).toBe(
@@ -204,7 +204,7 @@ describe('the stash', () => {
     expect(stash.get(`${world.projects.get('p')?.id}/x`)).toBe('from file\n');
   });
 
-  it('lists and deletes names', async () => {
+  it('names in the stash are listed and deleted', async () => {
     stash.set('k', '');
     expect((await cli(['stash', 'list'])).stdout).toBe('k\n');
     expect((await cli(['stash', 'delete', 'k'])).code).toBe(0);
@@ -212,7 +212,7 @@ describe('the stash', () => {
   });
 });
 
-describe('the installation', () => {
+describe('status of the installation', () => {
   afterEach(() => {
     healthy = true;
     stopped = null;
@@ -220,7 +220,7 @@ describe('the installation', () => {
     isLaunching = true;
   });
 
-  it('has a status, and one that is not well ends with 1', async () => {
+  it('status ends with 1 if the installation is not well', async () => {
     const { code, stdout } = await cli(['status']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^health: +ok$/m);
@@ -232,7 +232,7 @@ describe('the installation', () => {
     expect(JSON.parse(unwell.stdout)).toMatchObject({ health: { ok: false, reason: 'the scheduler is starting' } });
   });
 
-  it('names settings of PostgreSQL that cost speed, which do not make it unwell', async () => {
+  it('status names settings of PostgreSQL that cost speed, and ends with 0 all the same', async () => {
     const { code, stdout } = await cli(['status']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^PostgreSQL: +15\.18\nslow: +autovacuum is off\. Set it to on\.$/m);
@@ -241,19 +241,19 @@ describe('the installation', () => {
   it.each([
     [true, 0],
     [false, 1],
-  ])('that is well: %s, ends with %i though nobody reads its status to the end', async (isWell, code) => {
+  ])('status of a server whose health is %s ends with %i if its reader leaves early', async (isWell, code) => {
     healthy = isWell;
     const epipe = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
     const ran = await cli(['status'], { onOutput: (_, stdout) => void stdout.destroy(epipe) });
     expect([ran.code, ran.stderr]).toEqual([code, '']);
   });
 
-  it('tells the version of the tenant, which need not be that of the server', async () => {
+  it('status shows the version of the tenant, which may differ from that of the server', async () => {
     expect((await cli(['status'])).stdout).toMatch(/^engine: +-$/m);
     expect((await cli(['status', '--tenant', 'shop'])).stdout).toMatch(/^engine: +0\.2\.0$/m);
   });
 
-  it('tells the state of the tenant, of which one that does not run is not well unless a person has stopped it', async () => {
+  it('a tenant that does not run is not well, unless a user stopped it', async () => {
     expect((await cli(['status'])).stdout).toMatch(/^tenant: +default\nscheduler: +runs\nstate: +STARTED\nengine/m);
     stopped = 'crashed';
     const crashed = await cli(['status', '--tenant', 'shop']);
@@ -268,7 +268,7 @@ describe('the installation', () => {
     expect((await cli(['status'])).stdout).toMatch(/^launcher: +none is active$/m);
   });
 
-  it('is not ok where a scheduler that is said to be STARTED is not heard of, or does not run', async () => {
+  it('a STARTED tenant without a live scheduler is not ok', async () => {
     isSilent = true;
     const silent = await cli(['status', '--tenant', 'shop']);
     expect(silent.code).toBe(1);
@@ -282,7 +282,7 @@ describe('the installation', () => {
       const alone = await cli(['status']);
       expect([alone.code, alone.stdout]).toEqual([
         1,
-        expect.stringMatching(/^health: +not ok: no launcher is active: nothing is started$/m),
+        expect.stringMatching(/^health: +not ok: no launcher is active, so nothing is started$/m),
       ]);
     }
     isLaunching = true;
@@ -292,7 +292,7 @@ describe('the installation', () => {
     });
   });
 
-  it('says what is known of a server whose database does not answer', async () => {
+  it('status shows the health of a server whose database does not answer', async () => {
     const refuse = async (): Promise<never> => {
       throw new MillraceError('database_unavailable', 'the database has not answered since noon');
     };
@@ -312,10 +312,10 @@ describe('the installation', () => {
   });
 
   it.each([
-    ['a table is missing', new MillraceError('internal', 'this is a fault of ours; the log has the details')],
+    ['a table is missing', new MillraceError('internal', 'internal error; the server log has the details')],
     ['its role lacks a right', new MillraceError('database_unavailable', 'the role lacks a right')],
     ['its engine is missing', new MillraceError('tenant_unavailable', 'the engine 0.2.0 is not here')],
-  ])('says what the gateway knows of a tenant whose API fails: %s', async (_, fault) => {
+  ])('status shows what the gateway knows of a tenant whose API fails: %s', async (_, fault) => {
     const refuse = async (): Promise<never> => {
       throw fault;
     };
@@ -336,7 +336,7 @@ describe('the installation', () => {
     expect([running.code, JSON.parse(running.stdout)]).toMatchObject([1, { health: { ok: false }, workers: null }]);
   });
 
-  it('is not unwell where a person has stopped the default tenant', async () => {
+  it('the installation is well if a user stopped the default tenant', async () => {
     const fault = new MillraceError('tenant_stopped', 'the tenant default was stopped by a person');
     const down = await startLocalServer({
       ...fixed,
@@ -349,7 +349,7 @@ describe('the installation', () => {
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^health: +not ok: the tenant default was stopped/m)]);
   });
 
-  it('gives sign-in links and keys, alone on stdout', async () => {
+  it('sign-in links and keys are the only output on stdout', async () => {
     expect((await cli(['open'])).stdout).toBe('http://x/signin#abc\n');
     const made = await cli(['key', 'create', '--name', 'ci', '--role', 'operator', '--tenant', 'shop']);
     expect(made.stdout).toBe('mr_secret\n');
@@ -361,7 +361,7 @@ describe('the installation', () => {
 });
 
 describe('sessions', () => {
-  it('are listed, and ended by id or all at once', async () => {
+  it('sessions are listed, and ended by id or all at once', async () => {
     expect((await cli(['session', 'list'])).stdout).toMatch(/sign-in link +ann +root/);
     const id = newId();
     expect((await cli(['session', 'end', id])).stdout).toBe(`session ${id} has ended\n`);
@@ -372,15 +372,15 @@ describe('sessions', () => {
   });
 });
 
-describe('a command ends', () => {
-  it('with 4 without a key and with a wrong one, and says where the key comes from', async () => {
+describe('exit codes', () => {
+  it('a missing or wrong key ends a command with 4 and a hint where the key is set', async () => {
     const { code, stderr } = await shell(['jobs'], { env: { MILLRACE_URL: server.url } });
     expect(code).toBe(4);
     expect(stderr).toContain('MILLRACE_KEY');
     expect((await cli(['key', 'list'], { env: { ...server.env, MILLRACE_KEY: 'viewer-key' } })).code).toBe(4);
   });
 
-  it('with 3 where no server answers, and says what to do', async () => {
+  it('an unreachable server ends a command with 3 and a hint', async () => {
     const gone = await startLocalServer({});
     await gone.stop();
     const { code, stderr } = await shell(['jobs'], { env: gone.env });
@@ -392,7 +392,7 @@ describe('a command ends', () => {
     expect((await shell(['jobs'], { cwd: tmpdir() })).code).toBe(3);
   });
 
-  it('with a problem on stderr and nothing on stdout when it fails under --json', async () => {
+  it('a failure under --json prints a problem on stderr and nothing on stdout', async () => {
     const { stdout, stderr } = await cli(['--json', 'job', 'p/none']);
     expect(stdout).toBe('');
     expect(JSON.parse(stderr)).toMatchObject({ code: 'not_found', status: 404 });

@@ -1,4 +1,4 @@
-/** Shows what applying a document changed: one line per path, before → after. */
+/** Renders the changes of an applied document: one line per path, before → after. */
 import type { Output } from './output.ts';
 import type { Style } from './paint.ts';
 import { oneLine, truncate } from './width.ts';
@@ -12,7 +12,7 @@ export interface Change {
 
 const marks = { added: '+', removed: '-', changed: '~' } as const;
 const styles = { added: 'green', removed: 'red', changed: 'yellow' } as const satisfies Record<Change['change'], Style>;
-const longestValue = 300;
+const maxValueColumns = 300;
 
 export function renderChanges(changes: readonly Change[], paint: Output['paint']): string[] {
   return changes.map((change) => {
@@ -28,5 +28,5 @@ function valuesOf(change: Change, paint: Output['paint']): string {
 }
 
 function show(value: unknown): string {
-  return truncate(oneLine(value === undefined ? 'nothing' : JSON.stringify(value)), longestValue);
+  return truncate(oneLine(value === undefined ? 'nothing' : JSON.stringify(value)), maxValueColumns);
 }

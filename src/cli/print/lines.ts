@@ -1,16 +1,16 @@
-/** Bytes that come bit by bit, as chunks and as lines. */
+/** Reads a stream of bytes as chunks and as lines. */
 import type { IncomingMessage } from 'node:http';
 
-/** A broken connection ends the chunks as a finished one does; `response.complete` tells which it was. */
+/** Ends without an error if the connection breaks; `response.complete` is false then. */
 export async function* chunksOf(response: IncomingMessage): AsyncGenerator<Uint8Array> {
   try {
     yield* response as AsyncIterable<Uint8Array>;
   } catch {
-    // told by `complete`
+    // the caller checks `response.complete`
   }
 }
 
-/** Lines end in LF, CR or CRLF; the last one may have no end. */
+/** Lines end in LF, CR or CRLF. The last line may have no terminator. */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = '';

@@ -6,7 +6,7 @@ import { makePaint } from './paint.ts';
 const sink = (isTTY: boolean) => Object.assign(new PassThrough(), { isTTY });
 
 describe('colours', () => {
-  it('are shown on a terminal', () => {
+  it('colours are used on a terminal', () => {
     expect(makePaint(sink(true), {})('red', 'x')).toBe('\u001b[31mx\u001b[0m');
   });
 
@@ -14,30 +14,30 @@ describe('colours', () => {
     ['a pipe', sink(false), {}],
     ['NO_COLOR', sink(true), { NO_COLOR: '1' }],
     ['a dumb terminal', sink(true), { TERM: 'dumb' }],
-  ])('are not shown with %s', (_, to, env) => expect(makePaint(to, env)('red', 'x')).toBe('x'));
+  ])('colours are not used with %s', (_, to, env) => expect(makePaint(to, env)('red', 'x')).toBe('x'));
 
-  it('are shown when NO_COLOR is set to nothing', () => {
+  it('colours are used if NO_COLOR is empty', () => {
     expect(makePaint(sink(true), { NO_COLOR: '' })('red', 'x')).not.toBe('x');
   });
 });
 
-describe('a diff', () => {
+describe('diffs', () => {
   const paint = makePaint(sink(false), {});
   const line = (change: Change): string | undefined => renderChanges([change], paint)[0];
 
-  it('shows before and after', () => {
+  it('a diff shows both values', () => {
     expect(line({ path: 'tasks[0].timeout', change: 'changed', before: '1h', after: '2h' })).toBe(
       '    ~ tasks[0].timeout: "1h" → "2h"',
     );
   });
 
-  it('shows what was added and removed', () => {
+  it('a diff shows added and removed values', () => {
     expect(line({ path: 'tasks.x', change: 'added', after: { name: 'x' } })).toBe('    + tasks.x: {"name":"x"}');
     expect(line({ path: 'paused', change: 'removed', before: true })).toBe('    - paused: true');
     expect(line({ path: '', change: 'added', after: 1 })).toBe('    + (the whole document): 1');
   });
 
-  it('cuts long values, and shows no control characters', () => {
+  it('a diff cuts long values, and escapes control characters', () => {
     expect(line({ path: 'a', change: 'added', after: 'x'.repeat(1000) })?.length).toBeLessThan(320);
     expect(line({ path: 'a', change: 'changed', before: undefined, after: '\u009b2J' })).toBe(
       '    ~ a: nothing → "\\u009b2J"',

@@ -1,6 +1,6 @@
 /**
- * How commands answer: tables and lines for people, or with `--json` one JSON value (JSON lines where it is a stream).
- * The answer goes to stdout, everything else to stderr.
+ * The output of commands: tables and lines for people, or with `--json` one JSON value (JSON lines for a stream). Results go
+ * to stdout, everything else to stderr.
  */
 import type { Io } from '../session/io.ts';
 import { makePaint, type Paint, type Style } from './paint.ts';
@@ -10,9 +10,9 @@ import { oneLine } from './width.ts';
 export interface Output {
   readonly json: boolean;
   readonly paint: Paint;
-  /** Columns of the terminal; undefined where there is none. */
+  /** Columns of the terminal; undefined without a terminal. */
   readonly width: number | undefined;
-  /** Answers with one JSON value if `--json` was given, else as `show` does. */
+  /** Prints one JSON value if `--json` was given, else calls `show`. */
   answer(value: unknown, show: () => void): void;
   line(text: string): void;
   table(columns: readonly Column[], rows: readonly Row[]): void;
@@ -64,7 +64,7 @@ export function stateStyle(state: string): Style {
   return stateStyles[state] ?? 'bold';
 }
 
-/** A state as screens name it: what is queued is `active` only where Waterwheel's paths say so. */
+/** The name of a state on screen. The API of Waterwheel calls the state of queued runs `active`; screens say `ready`. */
 export function stateWord(state: string): string {
   return state === 'active' ? 'ready' : state;
 }
@@ -73,7 +73,7 @@ export function stateCell(state: string): { readonly text: string; readonly styl
   return { text: stateWord(state), style: stateStyle(state) };
 }
 
-/** An instant or time as tables show it: to the second, or finer only where it is. */
+/** Formats a time to the second, with milliseconds only if they are not zero. */
 export function showTime(text: string | null): string {
   return text === null ? '-' : new Date(text).toISOString().replace('.000Z', 'Z');
 }

@@ -1,4 +1,4 @@
-/** Colours in a terminal: only where one shows them and NO_COLOR is not set. */
+/** Colours for terminals that support them, unless NO_COLOR is set. */
 import type { Environment, Sink } from '../session/io.ts';
 
 const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const;

@@ -6,10 +6,10 @@ import { displayWidth, oneLine, truncate } from './width.ts';
 const plain: Paint = (_, text) => text;
 const marked: Paint = (style, text) => `<${style}>${text}</>`;
 
-describe('a table', () => {
+describe('tables', () => {
   const columns = [{ title: 'ID' }, { title: 'N', align: 'right' as const }, { title: 'TEXT', flexible: true }];
 
-  it('aligns its columns and leaves no space at the end of a line', () => {
+  it('columns are aligned, without spaces at the end of a line', () => {
     const rows = [
       ['a', 5, 'x'],
       ['long', 123, null],
@@ -21,19 +21,19 @@ describe('a table', () => {
     ]);
   });
 
-  it('cuts flexible columns to the width of the terminal, and never others', () => {
+  it('only flexible columns are cut to the width of the terminal', () => {
     const rows = [['0123456789', 1, 'a rather long description']];
     const lines = renderTable(columns, rows, { width: 30, paint: plain });
     expect(lines[1]).toBe('0123456789  1  a rather long …');
     expect(renderTable(columns, rows, { width: 12, paint: plain })[1]).toBe('0123456789  1  a rat…');
   });
 
-  it('cuts nothing where there is no terminal', () => {
+  it('nothing is cut without a terminal', () => {
     const rows = [['a', 1, 'y'.repeat(500)]];
     expect(renderTable(columns, rows, { width: undefined, paint: plain })[1]).toContain('y'.repeat(500));
   });
 
-  it('aligns wide characters by the room they take', () => {
+  it('wide characters are aligned by their display width', () => {
     const lines = renderTable(
       [{ title: 'NAME' }, { title: 'X' }],
       [
@@ -46,7 +46,7 @@ describe('a table', () => {
     expect(lines).toEqual(['NAME  X', '日本  a', 'abcd  b', '👩‍👩‍👧ab  c']);
   });
 
-  it('paints a cell with its padding, so that columns stay aligned', () => {
+  it('a cell is coloured with its padding, so that columns stay aligned', () => {
     const [, row] = renderTable([{ title: 'STATE' }, { title: 'B' }], [[{ text: 'ok', style: 'green' }, 'b']], {
       width: undefined,
       paint: marked,
@@ -54,13 +54,13 @@ describe('a table', () => {
     expect(row).toBe('<green>ok   </>  b');
   });
 
-  it('shows control characters instead of obeying them', () => {
+  it('control characters are escaped', () => {
     const [, row] = renderTable([{ title: 'T' }], [['a\u001b[2Jb\nc\u202e']], { width: undefined, paint: plain });
     expect(row).toBe('a\\u001b[2Jb\\nc\\u202e');
   });
 });
 
-describe('the width of a text', () => {
+describe('width of a text', () => {
   it.each([
     ['abc', 3],
     ['日本', 4],
@@ -70,13 +70,13 @@ describe('the width of a text', () => {
     ['👩‍👩‍👧', 2],
     ['한국', 4],
     ['', 0],
-  ])('of %s is %i', (text, width) => expect(displayWidth(text)).toBe(width));
+  ])('the width of %s is %i', (text, width) => expect(displayWidth(text)).toBe(width));
 
-  it('is never more than asked for after truncation', () => {
+  it('a truncated text is never wider than requested', () => {
     for (let width = 0; width < 12; width++)
       expect(displayWidth(truncate('日本 is 日本語', width))).toBeLessThanOrEqual(width);
     expect(truncate('abc', 3)).toBe('abc');
   });
 
-  it('is kept by oneLine for ordinary text', () => expect(oneLine('naïve – 日本 👍')).toBe('naïve – 日本 👍'));
+  it('oneLine does not change ordinary text', () => expect(oneLine('naïve – 日本 👍')).toBe('naïve – 日本 👍'));
 });

@@ -1,6 +1,6 @@
 /**
- * Aligned tables. With a width, columns marked `flexible` give way until a row fits on a line; others (ids, which people
- * copy) are never cut. Without a width (a pipe, a file) nothing is cut.
+ * Renders aligned tables. With a width, `flexible` columns shrink until a row fits on a line. Other columns, such as ids that
+ * users copy, are never cut. Without a width (a pipe, a file) nothing is cut.
  */
 import type { Paint, Style } from './paint.ts';
 import { displayWidth, oneLine, pad, truncate } from './width.ts';
@@ -20,7 +20,7 @@ export interface Frame {
 }
 
 const gap = '  ';
-const narrowest = 6;
+const minColumnWidth = 6;
 
 export function renderTable(columns: readonly Column[], rows: readonly Row[], frame: Frame): string[] {
   const widths = fit(columns, naturalWidths(columns, rows), frame.width);
@@ -41,7 +41,7 @@ function naturalWidths(columns: readonly Column[], rows: readonly Row[]): number
   return widths;
 }
 
-/** Takes from the widest flexible column, again and again, until the row fits or none can give more. */
+/** Shrinks the widest flexible column by one, repeatedly, until the row fits or no column can shrink further. */
 function fit(columns: readonly Column[], natural: readonly number[], width: number | undefined): number[] {
   const widths = [...natural];
   if (width === undefined || width <= 0) return widths;
@@ -58,7 +58,7 @@ function fit(columns: readonly Column[], natural: readonly number[], width: numb
 function widestFlexible(columns: readonly Column[], widths: readonly number[]): number | undefined {
   let widest: number | undefined;
   for (const [i, width] of widths.entries()) {
-    const least = Math.max(narrowest, displayWidth(columns[i]?.title ?? ''));
+    const least = Math.max(minColumnWidth, displayWidth(columns[i]?.title ?? ''));
     if (columns[i]?.flexible !== true || width <= least) continue;
     if (widest === undefined || width > (widths[widest] ?? 0)) widest = i;
   }

@@ -1,8 +1,8 @@
-/** How much room a text takes in a terminal, and how to make it take less. */
+/** Measures and limits the width of a text in a terminal. */
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
-/** East Asian wide and full-width blocks; emoji are told by their own property. */
+/** East Asian wide and full-width blocks; emoji have their own Unicode property. */
 const wide = new RegExp(
   '^[\\u1100-\\u115f\\u2e80-\\u303e\\u3041-\\u33ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\ua000-\\ua4cf\\ua960-\\ua97c' +
     '\\uac00-\\ud7a3\\uf900-\\ufaff\\ufe30-\\ufe6f\\uff00-\\uff60\\uffe0-\\uffe6\\u{1b000}-\\u{1b2ff}\\u{20000}-\\u{3fffd}]',
@@ -24,7 +24,7 @@ function graphemeWidth(segment: string): number {
   return emoji.test(segment) || wide.test(segment) ? 2 : 1;
 }
 
-/** Cuts to at most `width` columns; what was cut shows as `…`. */
+/** Cuts to at most `width` columns, with `…` at the end. */
 export function truncate(text: string, width: number): string {
   if (displayWidth(text) <= width) return text;
   let kept = '';
@@ -45,8 +45,8 @@ export function pad(text: string, width: number, side: 'left' | 'right' = 'right
 const short: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 /**
- * Text from elsewhere, made safe to show on one line: control characters, line separators and those that turn the
- * direction of text become visible, so that a description cannot move the cursor.
+ * Makes untrusted text safe to print on one line: escapes control characters, line separators and bidirectional controls, so
+ * that a description cannot move the cursor.
  */
 export function oneLine(text: string): string {
   return text.replaceAll(

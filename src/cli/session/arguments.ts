@@ -1,15 +1,15 @@
-/** What the server finds wrong with a request, told by the arguments and flags that were typed. */
+/** Rewrites the faults of a request in terms of the arguments and flags that the user typed. */
 import type { Fault } from '../../errors.ts';
 import { CallFailed } from '../../http/client.ts';
 
 /** `names`: the argument behind each path of a fault, such as `body.name`. */
 export function byArgument<T>(call: Promise<T>, names: Readonly<Record<string, string>>): Promise<T> {
   return call.catch((error: unknown) => {
-    throw error instanceof CallFailed ? renamed(error, names) : error;
+    throw error instanceof CallFailed ? renameFaults(error, names) : error;
   });
 }
 
-function renamed(error: CallFailed, names: Readonly<Record<string, string>>): CallFailed {
+function renameFaults(error: CallFailed, names: Readonly<Record<string, string>>): CallFailed {
   const { status, problem } = error;
   if (problem?.faults === undefined) return error;
   const named = (fault: Fault): Fault => ({ ...fault, path: names[fault.path] ?? fault.path });

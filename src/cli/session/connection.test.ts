@@ -17,7 +17,7 @@ async function makeHome(home: string, files: Record<string, string>): Promise<vo
 const running = { 'server.json': '{"url": "http://127.0.0.1:8080/"}', 'root-key': 'secret\n' };
 
 describe('the home', () => {
-  it('is the nearest .millrace upwards', async () => {
+  it('the home is the nearest .millrace in this folder or above it', async () => {
     await makeHome(join(folder, '.millrace'), running);
     const cwd = join(folder, 'a', 'b');
     await mkdir(cwd, { recursive: true });
@@ -26,14 +26,14 @@ describe('the home', () => {
     expect(await findHome({ cwd, env: {} })).toBe(join(folder, 'a', '.millrace'));
   });
 
-  it('is what --home says, else MILLRACE_HOME, from here', async () => {
+  it('the home is --home, else MILLRACE_HOME, relative to this folder', async () => {
     await makeHome(join(folder, '.millrace'), running);
     expect(await findHome({ cwd: folder, env: { MILLRACE_HOME: 'x' } })).toBe(join(folder, 'x'));
     expect(await findHome({ cwd: folder, env: { MILLRACE_HOME: 'x' }, home: '/y' })).toBe('/y');
     expect(await findHome({ cwd: folder, env: { MILLRACE_HOME: '' } })).toBe(join(folder, '.millrace'));
   });
 
-  it('is where `up` would make it if there is none', async () => {
+  it('the home is the one that `up` would create if there is none', async () => {
     expect(await findHome({ cwd: folder, env: {} })).toBe(join(folder, '.millrace'));
   });
 });
@@ -44,13 +44,13 @@ describe.skipIf(process.getuid?.() !== 0)('a home of another user', () => {
     await chown(join(folder, '.millrace'), 12_345, 12_345);
   });
 
-  it('that was only found is refused: it would say where to send a key', async () => {
+  it("another user's home is rejected if it was only found, because it names the server that gets the key", async () => {
     const place = { cwd: folder, env: { MILLRACE_KEY: 'mine' } };
     await expect(findConnection(place)).rejects.toThrow('belongs to user 12345');
     await expect(findHome(place)).rejects.toThrow(`--home ${join(folder, '.millrace')}`);
   });
 
-  it('is used if it is named, and ignored if a server is named', async () => {
+  it("another user's home is used if it is named, and ignored if a server is named", async () => {
     const home = join(folder, '.millrace');
     expect(await findConnection({ cwd: folder, env: {}, home })).toMatchObject({ key: 'secret' });
     const env = { MILLRACE_URL: 'http://127.0.0.1:8080' };
@@ -59,7 +59,7 @@ describe.skipIf(process.getuid?.() !== 0)('a home of another user', () => {
 });
 
 describe('the connection', () => {
-  it('is what `up` left in the home', async () => {
+  it('the connection is read from the home of `up`', async () => {
     await makeHome(join(folder, '.millrace'), running);
     const home = join(folder, '.millrace');
     expect(await findConnection({ cwd: folder, env: {} })).toEqual({
@@ -69,13 +69,13 @@ describe('the connection', () => {
     });
   });
 
-  it('is what the environment says, and --url wins over it', async () => {
+  it('the connection is read from the environment, and --url overrides it', async () => {
     const env = { MILLRACE_URL: 'https://a.example/base/', MILLRACE_KEY: ' k ' };
     expect(await findConnection({ cwd: folder, env })).toEqual({ url: 'https://a.example/base', key: 'k' });
     expect(await findConnection({ cwd: folder, env, url: 'http://b:1' })).toEqual({ url: 'http://b:1', key: 'k' });
   });
 
-  it("never sends the home's root key to another server", async () => {
+  it('the root key of the home is never sent to another server', async () => {
     await makeHome(join(folder, '.millrace'), running);
     const env = { MILLRACE_ROOT_KEY: 'other' };
     expect(await findConnection({ cwd: folder, env, url: 'http://evil.example' })).toEqual({
@@ -86,20 +86,20 @@ describe('the connection', () => {
     expect(own.key).toBe('secret');
   });
 
-  it('says what to do when no server is known', async () => {
+  it('an error without a known server says what to do', async () => {
     await expect(findConnection({ cwd: folder, env: {} })).rejects.toThrow(
       `no server is known: ${join(folder, '.millrace')} has no server.json; start it with \`millrace up\`, or set MILLRACE_URL`,
     );
   });
 
-  it('refuses addresses that are none, and keys in addresses', async () => {
+  it('invalid addresses, and keys in addresses, are rejected', async () => {
     await expect(findConnection({ cwd: folder, env: {}, url: 'localhost:8080' })).rejects.toThrow(
       'http://127.0.0.1:8080',
     );
     await expect(findConnection({ cwd: folder, env: {}, url: 'http://k@h' })).rejects.toThrow('MILLRACE_KEY');
   });
 
-  it('does not stumble over a broken server.json when it is told the address', async () => {
+  it('a broken server.json is ignored if the address is given', async () => {
     await makeHome(join(folder, '.millrace'), { 'server.json': '{' });
     await expect(findConnection({ cwd: folder, env: {} })).rejects.toThrow('does not name a server');
     expect((await findConnection({ cwd: folder, env: {}, url: 'http://h' })).url).toBe('http://h');

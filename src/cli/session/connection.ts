@@ -1,10 +1,10 @@
 /**
- * Which server a command talks to, and with which key.
+ * Finds the server that a command talks to, and the key.
  *
- * The server: `--url`, else MILLRACE_URL, else `server.json` in the home, as `millrace up` left it. The key: MILLRACE_KEY,
- * else the home's root key, which is sent to the home's own server and to no other. The home: `--home`, else
- * MILLRACE_HOME, else the nearest `.millrace` from here upwards, as git finds its folder. One that is found so must be our
- * own: it names the server that our key is sent to.
+ * 1. Server: `--url`, else MILLRACE_URL, else `server.json` in the home, which `millrace up` writes.
+ * 2. Key: MILLRACE_KEY, else the root key of the home. The root key is sent only to the server of the same home.
+ * 3. Home: `--home`, else MILLRACE_HOME, else the nearest `.millrace` in this folder or above it, as git finds its folder.
+ *    A home that is found this way must belong to the user, because it names the server that receives the user's key.
  */
 import { readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -26,14 +26,14 @@ export interface Connection {
   /** Without a slash at the end. */
   readonly url: string;
   readonly key: string | undefined;
-  /** The home that named the server or holds the key; undefined where neither is from a home. */
+  /** The home that named the server or holds the key; undefined if neither comes from a home. */
   readonly home?: string;
 }
 
 const homeName = '.millrace';
 export const whatToDo = 'start it with `millrace up`, or set MILLRACE_URL';
 
-/** The home that is named, or the nearest one upwards; where there is none yet, the one that `up` would make here. */
+/** Returns the given home, else the nearest one in this folder or above it, else the one that `up` would create here. */
 export async function findHome(place: Place): Promise<string> {
   const named = given(place.home) ?? given(place.env['MILLRACE_HOME']);
   if (named !== undefined) return resolve(place.cwd, named);
@@ -50,7 +50,7 @@ export async function findConnection(place: Place): Promise<Connection> {
   if (named === undefined) return ofHome(await findHome(place), key, place.env);
   const url = checkUrl(named);
   if (key !== undefined) return { url, key };
-  // the home may be another server's, or nobody's
+  // the home may belong to another server, or may not exist
   const own = await findHome(place)
     .then((home) => ofHome(home, undefined, place.env))
     .catch(() => undefined);
@@ -64,7 +64,7 @@ async function ofHome(home: string, key: string | undefined, env: Environment): 
   return { url, key: key ?? (await readRootKey(home, env))?.trim(), home };
 }
 
-/** An empty variable is one that is not set. */
+/** Treats an empty variable as not set. */
 export function given(text: string | undefined): string | undefined {
   return text === undefined || text.trim() === '' ? undefined : text.trim();
 }
@@ -103,7 +103,7 @@ function isErrno(error: unknown): error is Error {
   return error instanceof Error && typeof Reflect.get(error, 'errno') === 'number';
 }
 
-/** What `up` was given in MILLRACE_ROOT_KEY it does not write to a file; in the same shell it is still at hand. */
+/** `up` writes no file for a key from MILLRACE_ROOT_KEY, so the variable is read as well. */
 async function readRootKey(home: string, env: Environment): Promise<string | undefined> {
   const path = join(home, 'root-key');
   try {

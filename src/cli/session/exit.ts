@@ -1,4 +1,4 @@
-/** How a command ends: the exit codes that scripts can use, and which error means which. */
+/** The exit codes of commands, and the mapping of errors to exit codes. */
 import { CommanderError } from 'commander';
 import { type ErrorCode, type Fault, MillraceError, type Problem } from '../../errors.ts';
 import { CallFailed } from '../../http/client.ts';
@@ -17,14 +17,14 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 export const exitCodeHelp = `Exit codes:
   0    done
-  1    it failed: a run failed, a document has faults, the server refused
+  1    failed: a run failed, a document has faults, or the server rejected the request
   2    the command line was not understood
   3    the server cannot be reached
   4    not authorised: no key, a wrong key, or a key without that right
-  5    there is no such thing
+  5    not found
   130  ended by Ctrl-C`;
 
-/** All that was to be said has been said; only the exit code is left. */
+/** Ends a command that has already printed everything. */
 export class Ended extends Error {
   override readonly name = 'Ended';
   readonly exitCode: ExitCode;
@@ -35,21 +35,21 @@ export class Ended extends Error {
   }
 }
 
-/** The command line asks for something that makes no sense. */
+/** The command line is wrong. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
 export interface Ending {
   readonly exitCode: number;
-  /** What is left to be told; nothing when the command has said it. */
+  /** The message to print; undefined if the command has already printed it. */
   readonly message?: string;
   readonly faults?: readonly Fault[];
-  /** With `--json`, told instead of the message. */
+  /** Printed instead of the message with `--json`. */
   readonly problem?: Partial<Problem>;
 }
 
-/** What a person can do something about, however many services it passed on its way. */
+/** Finds the MillraceError in the chain of causes, because its message is meant for users. */
 function rootOf(error: unknown): unknown {
   for (let at = error; at instanceof Error; at = at.cause) if (at instanceof MillraceError) return at;
   return error;
@@ -60,12 +60,12 @@ export function endingOf(thrown: unknown): Ending {
   if (error instanceof Ended) return { exitCode: error.exitCode };
   if (error instanceof CommanderError) return { exitCode: error.exitCode === 0 ? exitCodes.ok : exitCodes.usage };
   if (error instanceof UsageError) return { exitCode: exitCodes.usage, message: error.message };
-  if (error instanceof CallFailed) return refusal(error);
+  if (error instanceof CallFailed) return endingOfCall(error);
   if (error instanceof MillraceError) {
     const exitCode = byCode[error.code] ?? exitCodes.failed;
     return { exitCode, message: error.message, faults: error.faults, problem: error.problem() };
   }
-  return unforeseen(error);
+  return endingOfUnexpected(error);
 }
 
 const byCode: Partial<Record<ErrorCode, ExitCode>> = {
@@ -83,18 +83,18 @@ const byStatus: Readonly<Record<number, ExitCode>> = {
 
 const keyHint = 'the key is MILLRACE_KEY, or root-key in $MILLRACE_HOME';
 
-function refusal(error: CallFailed): Ending {
+function endingOfCall(error: CallFailed): Ending {
   const exitCode = byStatus[error.status] ?? exitCodes.failed;
-  const said = oneLine(error.message.trim()) || `the server answered ${error.status}`;
-  const message = error.status === 401 ? `${said} (${keyHint})` : said;
+  const detail = oneLine(error.message.trim()) || `the server answered ${error.status}`;
+  const message = error.status === 401 ? `${detail} (${keyHint})` : detail;
   const faults = error.problem?.faults ?? [];
-  return { exitCode, message, faults, problem: error.problem ?? { status: error.status, detail: said } };
+  return { exitCode, message, faults, problem: error.problem ?? { status: error.status, detail } };
 }
 
-/** What the system refuses (a file, a full disk) is told in a line; a fault of ours keeps its stack. */
-function unforeseen(error: unknown): Ending {
+/** Prints an error of the system (a missing file, a full disk) in one line, and an internal error with its stack. */
+function endingOfUnexpected(error: unknown): Ending {
   if (!(error instanceof Error)) return { exitCode: exitCodes.failed, message: String(error) };
-  const refused = typeof Reflect.get(error, 'errno') === 'number';
-  const message = refused ? error.message : (error.stack ?? error.message);
+  const isSystemError = typeof Reflect.get(error, 'errno') === 'number';
+  const message = isSystemError ? error.message : (error.stack ?? error.message);
   return { exitCode: exitCodes.failed, message, problem: { code: 'internal', detail: error.message } };
 }

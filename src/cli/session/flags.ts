@@ -1,17 +1,17 @@
-/** Reading the values of flags, and the examples under a command's help. */
+/** Parses the values of flags, and adds examples to the help of a command. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { states } from '../../api/shapes.ts';
 import { stateWord } from '../print/output.ts';
 
-/** A flag that may be given more than once. */
-export function repeated(value: string, previous: readonly string[] = []): string[] {
+/** Collects the values of a flag that may be given more than once. */
+export function collectValues(value: string, previous: readonly string[] = []): string[] {
   return [...previous, value];
 }
 
-/** What a shell makes of a variable that is not set is a slip, and not the same as no flag. */
-export function filled(value: string): string {
+/** Rejects an empty value. It usually comes from an unset shell variable, and does not mean "no flag". */
+export function requireText(value: string): string {
   if (value !== '') return value;
-  throw new InvalidArgumentError('It is empty.');
+  throw new InvalidArgumentError('It must not be empty.');
 }
 
 export function integer(least: number, most: number): (value: string) => number {
@@ -22,16 +22,16 @@ export function integer(least: number, most: number): (value: string) => number 
   };
 }
 
-/** A comma-separated list of known words. */
+/** Checks a comma-separated list of known words. */
 export function wordsOf(known: readonly string[]): (value: string) => string {
   return (value) => {
     const wrong = value.split(',').find((word) => !known.includes(word));
     if (wrong === undefined) return value;
-    throw new InvalidArgumentError(`There is no ${JSON.stringify(wrong)}; there are ${known.join(', ')}.`);
+    throw new InvalidArgumentError(`${JSON.stringify(wrong)} is not one of ${known.join(', ')}.`);
   };
 }
 
-/** The states by which runs and tokens are chosen; one of them has two names. */
+/** Help for filters by the state of runs and tokens. `ready` has a second name. */
 export const stateHelp = `${states.map(stateWord).join(', ')}; active is another word for ready`;
 
 type Example = readonly [line: string, meaning: string];

@@ -1,4 +1,4 @@
-/** What a command is given of the world around it. Nothing in `cli/` reads `process`, so tests can stand in for a shell. */
+/** The environment of a command. Nothing in `cli/` reads `process`, so that tests can replace it. */
 
 export interface Sink extends NodeJS.WritableStream {
   readonly isTTY?: boolean | undefined;
@@ -19,11 +19,11 @@ export interface Io {
   readonly stdin: Source;
   readonly env: Environment;
   readonly cwd: string;
-  /** Aborts when the user wants out (Ctrl-C); a command that follows something then ends with 130. */
+  /** Aborts when the user presses Ctrl-C. A command that follows something then ends with 130. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Writes, and waits while the other end is slow. Ends early when the stream has broken. */
+/** Writes, and waits until the stream can take more. Returns early if the stream is closed or fails. */
 export async function write(sink: Sink, chunk: string | Uint8Array): Promise<void> {
   if (sink.write(chunk) || !sink.writable) return;
   await new Promise<void>((resolve) => {

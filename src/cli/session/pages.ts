@@ -1,4 +1,4 @@
-/** The lists of the API as commands see them: whole, or as many items as are wanted. */
+/** Reads the lists of the API: all items, or at most a given number. */
 import { collectPages, pageAfterLast, pageIn } from '../../http/client.ts';
 import type { Server } from './server.ts';
 
@@ -29,7 +29,7 @@ export function listPools(server: Server) {
   return collectPages((cursor, limit) => server.tenant('GET /api/pools', { query: { cursor, limit } }));
 }
 
-/** Newest first, of one job or of all. */
+/** Newest first, of one job or of all jobs. */
 export function listBackfills(server: Server, job: string | undefined, most: number) {
   return collectPages(
     (cursor, limit) =>
@@ -70,13 +70,13 @@ export function listKeys(server: Server) {
   return collectPages((cursor, limit) => server.gateway('GET /api/keys', { query: { cursor, limit } }));
 }
 
-/** The last used first. */
+/** The most recently used first. */
 export async function listSessions(server: Server) {
   const all = await collectPages((cursor, limit) => server.gateway('GET /api/sessions', { query: { cursor, limit } }));
   return all.toSorted((a, b) => Date.parse(b.used_at) - Date.parse(a.used_at));
 }
 
-/** Slots with all their holders and the whole line. */
+/** All slots with their holders, and all that wait for one. */
 export async function listSlots(server: Server) {
   let counts = { limit: 0, taken: 0, waiting: 0 };
   const items = await collectPages(async (cursor, pageLimit) => {
@@ -95,7 +95,7 @@ export function listWorkers(server: Server) {
   );
 }
 
-/** Of a project, or of all of them. */
+/** The names in the stash of a project, or in the one that all projects share. */
 export function listStashNames(server: Server, project: string | undefined) {
   return collectPages(async (cursor, limit) => {
     const query = { cursor, limit };
@@ -107,7 +107,7 @@ export function listStashNames(server: Server, project: string | undefined) {
   });
 }
 
-/** Tenants at a version, by what their databases record, and those whose databases could not be looked at. */
+/** Tenants at a version according to their databases, and tenants whose databases could not be read. */
 export async function listEngineUsers(server: Server, version: string) {
   const tenants: string[] = [];
   const unknown: string[] = [];

@@ -1,7 +1,7 @@
 /**
- * The server as commands see it: the typed client for a tenant's endpoints and for the gateway's own, and streams.
+ * The connection of a command to the server: typed clients for the endpoints of a tenant and of the gateway, and streams.
  *
- * Streams go over node:http, because `fetch` gives up on a body that is silent for five minutes, as a task may well be.
+ * Streams use node:http, because `fetch` aborts a body that is silent for five minutes, and a task may be silent for longer.
  */
 import { defaultTenant } from '../../contract/tenants.ts';
 import { type IncomingMessage, request as requestHttp } from 'node:http';
@@ -17,7 +17,7 @@ export interface Server {
   readonly tenantName: string;
   readonly tenant: Client<TenantEndpoints>;
   readonly gateway: Client<GatewayEndpoints>;
-  /** A tenant's GET whose answer comes bit by bit. */
+  /** Sends a GET to the tenant's API and returns the response as a stream. */
   stream(path: string, options?: StreamOptions): Promise<IncomingMessage>;
 }
 
@@ -44,7 +44,7 @@ export function makeServer(connection: Connection, tenant: string, signal: Abort
         if (value !== undefined) target.searchParams.set(name, value);
       }
       return openStream(target, { ...headers, ...options.headers }, signal).catch((error: unknown) => {
-        throw unreachable(error, url, signal);
+        throw toUnreachable(error, url, signal);
       });
     },
   };
@@ -54,10 +54,10 @@ async function sendRequest(request: Request, url: string, signal: AbortSignal): 
   try {
     const response = await fetch(request, { signal });
     if (response.ok && isPage(response))
-      throw new MillraceError('unreachable', `what answers at ${url} is not Millrace`);
+      throw new MillraceError('unreachable', `the server at ${url} is not Millrace; check --url and MILLRACE_URL`);
     return response;
   } catch (error) {
-    throw unreachable(error, url, signal);
+    throw toUnreachable(error, url, signal);
   }
 }
 
@@ -65,8 +65,8 @@ function isPage(response: Response): boolean {
   return (response.headers.get('content-type') ?? '').startsWith('text/html');
 }
 
-/** What says that nobody answered; anything else as it is. */
-function unreachable(error: unknown, url: string, signal: AbortSignal): unknown {
+/** Turns an error of the connection into `unreachable`, and returns any other error unchanged. */
+function toUnreachable(error: unknown, url: string, signal: AbortSignal): unknown {
   if (signal.aborted || error instanceof MillraceError || error instanceof CallFailed) return error;
   if (!(error instanceof Error)) return error;
   const cause = error.cause instanceof Error ? error.cause : error;
@@ -85,10 +85,10 @@ async function openStream(target: URL, headers: Record<string, string>, signal: 
   });
   const status = response.statusCode ?? 0;
   if (status >= 200 && status < 300) return response;
-  throw await failure(status, response);
+  throw await readFailure(status, response);
 }
 
-async function failure(status: number, response: IncomingMessage): Promise<CallFailed> {
+async function readFailure(status: number, response: IncomingMessage): Promise<CallFailed> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of response as AsyncIterable<Uint8Array>) chunks.push(chunk);
   const text = Buffer.concat(chunks).toString('utf8');

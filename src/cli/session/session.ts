@@ -1,4 +1,4 @@
-/** One command at work: what it was asked, where its answer goes, and the server it talks to. */
+/** The session of one command: its flags, its output, and its server. */
 import { defaultTenant } from '../../contract/tenants.ts';
 import { createInterface } from 'node:readline';
 import type { Command } from 'commander';
@@ -16,10 +16,10 @@ export interface Session {
   readonly place: Place;
   /** `--tenant`, if it was given. */
   readonly tenantName: string | undefined;
-  /** MILLRACE_TENANT, if it is set: for every command that is not told otherwise. */
+  /** MILLRACE_TENANT, if it is set. `--tenant` overrides it. */
   readonly usualTenant: string | undefined;
   connect(): Promise<Server>;
-  /** Asks before something is destroyed or stopped. Without a terminal only `--yes` will do. */
+  /** Asks the user to confirm a destructive action. Without a terminal, `--yes` is required. */
   confirm(question: string, yes: boolean): Promise<void>;
 }
 
@@ -36,7 +36,7 @@ type Run<S extends z.ZodObject> = (
   options: z.output<S>,
 ) => Promise<void> | void;
 
-/** Binds what a command does to its declaration: `options` says which flags it reads. */
+/** Makes the action of a command. `options` declares the flags that it reads. */
 export function verb<S extends z.ZodObject>(io: Io, options: S, run: Run<S>): (this: Command) => Promise<void> {
   return async function act(this: Command) {
     const given: unknown = this.optsWithGlobals();
@@ -66,14 +66,14 @@ function openSession(io: Io, options: z.output<typeof globals>): Session {
 
 async function confirm(io: Io, question: string, yes: boolean): Promise<void> {
   if (yes) return;
-  if (!canAsk(io)) throw new UsageError(`${question} Say --yes to do it without being asked.`);
+  if (!canAsk(io)) throw new UsageError(`${question} Add --yes to confirm.`);
   io.stderr.write(`${question} [y/N] `);
   if (/^y(es)?$/i.test((await readLine(io)).trim())) return;
   io.stderr.write('nothing was changed\n');
   throw new Ended(exitCodes.failed);
 }
 
-/** One line; nothing when the input ends or the user wants out. Not in raw mode, so that Ctrl-C stays a signal. */
+/** Reads one line. Returns '' if the input ends or the user presses Ctrl-C, which stays a signal because raw mode is off. */
 async function readLine(io: Io): Promise<string> {
   const lines = createInterface({ input: io.stdin, terminal: false, ...(io.signal ? { signal: io.signal } : {}) });
   try {

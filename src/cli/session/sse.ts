@@ -2,13 +2,13 @@
 import { readLines } from '../print/lines.ts';
 
 export interface ServerEvent {
-  /** Empty where the stream gave none yet. */
+  /** Empty if the stream has not sent an id yet. */
   readonly id: string;
   readonly event: string;
   readonly data: string;
 }
 
-/** Comments and events without data are passed over; an event that the end of the stream cut is dropped. */
+/** Skips comments, events without data, and an incomplete event at the end of the stream. */
 export async function* readEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
   let id = '';
   let event = '';

@@ -1,9 +1,9 @@
 /**
- * Parsed documents of one tenant by (job, version). They never change, and a large one takes long to parse.
+ * Caches the parsed documents of one tenant by (job, version). A stored version never changes, and a large one takes long to
+ * parse.
  *
- * 1. The least recently used go first, once there are too many or the texts that they came from are too long together.
- * 2. Missing documents are read by one request at a time: requests that want the same one do not parse it twice, and
- *    requests that wait hold no text.
+ * 1. The least recently used documents are evicted when there are too many, or when their texts are too long in total.
+ * 2. One request at a time reads missing documents. So a document is not parsed twice, and waiting requests hold no text.
  */
 import { makeSerial } from '../../kernel/serial.ts';
 import type { JsonObject, TaskDefinition } from '../definition.ts';
@@ -11,18 +11,18 @@ import type { JsonObject, TaskDefinition } from '../definition.ts';
 export interface CachedJob {
   readonly tasks: ReadonlyMap<string, TaskDefinition>;
   readonly params: JsonObject;
-  /** Characters of its document. */
+  /** Length of the document's text, in characters. */
   readonly chars: number;
 }
 
 const maxJobs = 100;
-/** Parsed, a character takes up to ten bytes: 80 MB for a tenant at worst. */
+/** Total length of the cached texts. A parsed character takes up to ten bytes: at most 80 MB for a tenant. */
 const maxChars = 8_000_000;
 
 export class DocumentCache {
   readonly #jobs = new Map<string, CachedJob>();
   #chars = 0;
-  /** Does the work once the work before it is over, whether or not that succeeded. */
+  /** Runs the work after the previous work has ended, successfully or not. */
   readonly inTurn = makeSerial();
 
   get size(): number {

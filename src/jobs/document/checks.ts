@@ -1,9 +1,8 @@
 /**
- * The rules of a job document that look at more than one field: schedules, ends, names, runtimes, and references within
- * the job.
+ * The rules about more than one field of a job document: schedules, ends, names, runtimes, and references within the job.
  *
- * The document is looked at as it was given, whatever else is wrong with it, so that all faults come out at once; a part
- * that is malformed is `document.ts`'s to complain about, and is passed over here.
+ * These rules run even if the document has other faults, so that all faults are reported at once. Malformed parts are skipped
+ * here, because `document.ts` reports them.
  */
 import type { Fault } from '../../errors.ts';
 import { documentedKinds } from '../../runtimes/kinds.ts';

@@ -7,13 +7,13 @@ function warningsOf(tasks: readonly object[]): string[] {
   return parsed.warnings.map(({ path, message }) => `${path} ${message.split(';')[0]}`);
 }
 
-it('warns of a task that waits for itself at the same instant', () => {
+it('a task that waits for itself at the same instant is warned of', () => {
   expect(warningsOf([{ name: 'c', depends: ['task/c'] }])).toEqual([
     'tasks[0] waits for itself at the same instant: task/c ← task/c',
   ]);
 });
 
-it('warns once of a cycle, with the way round', () => {
+it('a cycle is warned of once, with its path', () => {
   const tasks = [
     { name: 'start' },
     { name: 'a', depends: ['task/start', 'task/c'] },
@@ -25,7 +25,7 @@ it('warns once of a cycle, with the way round', () => {
   ]);
 });
 
-it('does not warn of a cycle that leads to a later instant, nor of a long chain or a wide fan', () => {
+it('a cycle that leads to a later instant, a long chain and a wide fan are not warned of', () => {
   expect(
     warningsOf([
       { name: 'a', depends: ['task/b@1d'] },
@@ -39,7 +39,7 @@ it('does not warn of a cycle that leads to a later instant, nor of a long chain 
   expect(warningsOf(chain)).toEqual([]);
 });
 
-it('takes a time in proportion to the tasks, also where they stand between cycles', () => {
+it('the search takes linear time, even for tasks between cycles', () => {
   // a search from each task took half a minute for five times as many
   const last = 1_999;
   const tasks = Array.from({ length: last + 1 }, (_, i) => ({
@@ -51,7 +51,7 @@ it('takes a time in proportion to the tasks, also where they stand between cycle
   expect(performance.now() - startedMs).toBeLessThan(5_000);
 });
 
-it('shows only a part of a long way round', () => {
+it('the warning abbreviates a long cycle', () => {
   const tasks = Array.from({ length: 1_000 }, (_, i) => ({ name: `t${i}`, depends: [`task/t${(i + 1) % 1_000}`] }));
   expect(warningsOf(tasks)).toEqual([expect.stringMatching(/task\/t0 ← .* ← … \(981 more\) ← task\/t0$/) as unknown]);
 });

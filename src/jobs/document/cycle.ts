@@ -1,15 +1,15 @@
 /**
- * Warns of tasks that wait for each other, or for themselves, at the same instant. A cycle is how a task depends on its
- * past, if one of its edges leads to a later instant; without one it never starts by itself, and once started it never
- * ends.
+ * Warns of tasks that wait for each other, or for themselves, at the same instant. A cycle with an edge to a later instant is
+ * fine: it is how a task depends on its earlier runs. Without such an edge, the cycle never starts by itself, and once started
+ * it never ends.
  */
 import type { Fault } from '../../errors.ts';
 import type { TaskDefinition } from '../definition.ts';
 
-/** One warning for tasks that all wait for each other, at the first of them in the document, with one way round. */
+/** One warning per group of tasks that wait for each other, at the first of them in the document, with one path as example. */
 export function cycleWarnings(tasks: readonly TaskDefinition[]): Fault[] {
   const parents = new Map(tasks.map((task) => [task.name, parentsNow(task)]));
-  const groups = knots(parents);
+  const groups = findCycleGroups(parents);
   const warned = new Set<ReadonlySet<string>>();
   return tasks.flatMap((task, i) => {
     const group = groups.get(task.name);
@@ -25,12 +25,12 @@ export function cycleWarnings(tasks: readonly TaskDefinition[]): Fault[] {
   });
 }
 
-const mostShown = 20;
+const maxListedTasks = 20;
 
 function formatWay(names: readonly string[]): string {
-  const left = names.length - mostShown;
+  const left = names.length - maxListedTasks;
   const shown = names.map((name) => `task/${name}`);
-  const short = left > 0 ? [...shown.slice(0, mostShown - 1), `… (${left} more)`, ...shown.slice(-1)] : shown;
+  const short = left > 0 ? [...shown.slice(0, maxListedTasks - 1), `… (${left} more)`, ...shown.slice(-1)] : shown;
   return short.join(' ← ');
 }
 
@@ -43,10 +43,10 @@ interface Visit {
 }
 
 /**
- * Each task that is on a cycle, with all that are on cycles with it: Tarjan's strongly connected components, with a stack
- * of its own. Linear; a search from each task took 29 s for 10,000 tasks behind one cycle.
+ * Maps each task that is on a cycle to its group (Tarjan's strongly connected components, without recursion). Takes linear
+ * time; a search from each task took 29 s for 10,000 tasks behind one cycle.
  */
-function knots(parents: Parents): Map<string, ReadonlySet<string>> {
+function findCycleGroups(parents: Parents): Map<string, ReadonlySet<string>> {
   const found = new Map<string, ReadonlySet<string>>();
   const order = new Map<string, number>();
   const lowest = new Map<string, number>();
@@ -84,13 +84,13 @@ function knots(parents: Parents): Map<string, ReadonlySet<string>> {
   return found;
 }
 
-/** Parents in this job whose end counts at the very same instant. */
+/** Names of the parents in this job that give a token for the same instant. */
 function parentsNow(task: TaskDefinition): string[] {
   const here = task.edges.filter(({ parent, offsetMs }) => parent.local && parent.kind === 'task' && offsetMs === 0);
   return here.map(({ parent }) => parent.name);
 }
 
-/** The tasks on a way from this one back to itself, through others of its group. */
+/** The tasks on a path from this task back to itself, within its group. */
 function cycleFrom(start: string, parents: Parents, group: ReadonlySet<string>): string[] {
   const cameBy = new Map<string, string>();
   const open = [start];

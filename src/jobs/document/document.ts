@@ -1,9 +1,9 @@
 /**
- * The shape of a job document: which fields there are, of what type, and what each of them means.
+ * The shape of a job document: its fields, with their types and meanings.
  *
- * This is the validator and, through `json-schema.ts`, also the published JSON Schema; the descriptions are what people
- * see in their editors. Rules that look at more than one field are in `checks.ts`. An optional field may be
- * null, as if it were absent: Waterwheel writes its documents out that way.
+ * This is the validator and, through `json-schema.ts`, also the published JSON Schema, whose descriptions editors display.
+ * Rules about more than one field are in `checks.ts`. An optional field may be null, which means the same as absent, because
+ * Waterwheel writes its documents that way.
  */
 import { z } from 'zod';
 import { isId } from '../../kernel/id.ts';
@@ -25,9 +25,9 @@ const triggerSchema = z
   .strictObject({
     name: name.describe('Unique among the triggers of the job; tasks refer to it as `trigger/<name>`.'),
     start: instant.describe(
-      'The first instant, RFC 3339 with an offset. It always fires itself, also where `cron` does not name it.',
+      'The first instant, RFC 3339 with an offset. It always fires, even if `cron` does not name it.',
     ),
-    end: instant.nullish().describe('Only instants before this one fire. Left out: for ever.'),
+    end: instant.nullish().describe('Only instants before this one fire. Left out: no end.'),
     period: span({ leastMs: 1000 }, ['1d', '1h 30m', 'PT15M'])
       .nullish()
       .describe(
@@ -37,15 +37,15 @@ const triggerSchema = z
     cron: text(faultOf(readCron), { examples: ['0 6 * * mon-fri', '0 30 2 * * *', '@daily'] })
       .nullish()
       .describe(
-        'Five fields (minute hour day month weekday; Sunday is 0 or 7; if both day fields are restricted either will ' +
-          'do), or six or seven (second first, year last; Sunday is 1; both day fields must hold), or `@hourly`, ' +
+        'Five fields (minute hour day month weekday; Sunday is 0 or 7; if both day fields are restricted, one ' +
+          'must match), or six or seven (second first, year last; Sunday is 1; both day fields must match), or `@hourly`, ' +
           '`@daily`, `@weekly`, `@monthly`, `@yearly`. Exactly one of `period` and `cron`.',
       ),
     timezone: text(zoneFault, { examples: ['Europe/Berlin', 'America/New_York'] })
       .nullish()
       .describe(
         'IANA name of the zone whose wall clock `cron` (or a `period` of whole days) follows. Left out: UTC. ' +
-          'Named hours run once a day, also when clocks change; wildcard and stepped hours follow elapsed time.',
+          'Named hours run once a day, even when clocks change; wildcard and stepped hours follow elapsed time.',
       ),
     offset: span({ signed: true }, ['10m', '-3m'])
       .nullish()
@@ -76,20 +76,22 @@ const retrySchema = z
       .min(1)
       .max(1000)
       .nullish()
-      .describe('Each further wait is this many times the one before. Default 1: always the same.'),
+      .describe('Factor by which each further wait grows. Default 1: all waits are equal.'),
     cap: span({}, ['1h']).nullish().describe('No wait is longer than this. Left out: no limit.'),
     jitter: z
       .number()
       .min(0)
       .max(1)
       .nullish()
-      .describe('Share of each wait that is left to chance, so that many do not come back at once. Default 0.'),
+      .describe(
+        'Random share of each wait, from 0 to 1, so that many tasks do not retry at the same moment. Default 0.',
+      ),
     on: z
       .array(z.enum(retryCauses))
       .min(1)
       .nullish()
       .describe(
-        'Which ends of an attempt lead to another: `failure` (it ran and failed), `timeout`, `error` (it could not be ' +
+        'Which results of an attempt lead to another attempt: `failure` (it ran and failed), `timeout`, `error` (it could not be ' +
           'run). Default [failure, timeout].',
       ),
   })
@@ -122,7 +124,7 @@ const taskSchema = z
     depends_done: z
       .array(reference)
       .nullish()
-      .describe('Tasks that give a token when they end, well or not, with no attempt left.'),
+      .describe('Tasks that give a token when they end with any result, with no attempt left.'),
     threshold: z
       .int()
       .min(1)
@@ -139,17 +141,17 @@ const taskSchema = z
       .min(1)
       .max(largestInteger)
       .nullish()
-      .describe('At most this many runs of the task at a time, of whatever instants; others wait. Left out: no limit.'),
+      .describe('At most this many runs of the task at a time, across all instants; others wait. Left out: no limit.'),
     pool: name
       .nullish()
       .describe(
         'Runs take one of the pool’s places while they are queued or running; tasks of all jobs that name the pool share ' +
-          'them. A pool that does not exist yet is made with one place; `millrace pool set` changes that.',
+          'them. A pool that does not exist yet is created with one place; `millrace pool set` changes that.',
       ),
   })
   .meta({
     title: 'Task',
-    description: `A unit of work. Without ${runtimeList.slice(0, -1).join(', ')} or ${runtimeList.at(-1)} it succeeds at once: a node that joins others.`,
+    description: `A unit of work. Without ${runtimeList.slice(0, -1).join(', ')} or ${runtimeList.at(-1)} it succeeds at once, and only joins other tasks.`,
     ...choice(Object.fromEntries(documentedKinds.map(({ kind }) => [kind, 'object'])), false),
   });
 
@@ -176,7 +178,8 @@ const retentionSchema = z
   })
   .meta({
     title: 'Retention',
-    description: 'What is kept of the job’s history. What is left out is as the installation says.',
+    description:
+      'How much of the job’s history is kept. A field that is left out follows the setting of the installation.',
   });
 
 export const jobSchema = z
@@ -186,21 +189,21 @@ export const jobSchema = z
     })
       .nullish()
       .describe(
-        'The job’s identity for ever: a document with the same uuid replaces it, also under another name. Left out: project and name say which job it is.',
+        'The permanent identity of the job: a document with the same uuid replaces it, even under another name. Left out: project and name identify the job.',
       ),
     project: name.describe('The project that the job belongs to.'),
     name: name.describe('Unique within the project.'),
-    description: z.string().nullish().describe('For people.'),
+    description: z.string().nullish().describe('A text for readers. It has no effect.'),
     paused: z
       .boolean()
       .nullish()
       .describe(
-        'A paused job’s triggers do not fire and its tasks do not start. Left out: stays as it is; new jobs run.',
+        'A paused job’s triggers do not fire and its tasks do not start. Left out: an existing job keeps its state, and a new job is not paused.',
       ),
     params: z
       .record(text(paramFault, { pattern: '^[A-Za-z_][A-Za-z0-9_-]*$' }), z.unknown())
       .nullish()
-      .describe('Values for `{{params.<name>}}` where a run is not started with others.'),
+      .describe('Values for `{{params.<name>}}` unless a run is started with other values.'),
     max_active_instants: z
       .int()
       .min(1)
@@ -231,7 +234,7 @@ export type JobDocument = z.infer<typeof jobSchema>;
 export type TriggerDocument = z.infer<typeof triggerSchema>;
 export type TaskDocument = z.infer<typeof taskSchema>;
 
-/** What the objects of a document are called in messages, and their fields, by path without indexes. */
+/** The label of each object in messages, and its fields, by path without indexes. */
 export const objects: ReadonlyMap<string, { readonly label: string; readonly fields: readonly string[] }> = new Map(
   [
     ['', 'a job', jobSchema] as const,
@@ -243,7 +246,7 @@ export const objects: ReadonlyMap<string, { readonly label: string; readonly fie
   ].map(([path, label, schema]) => [path, { label, fields: Object.keys(schema.shape) }]),
 );
 
-/** Fields that people know from elsewhere, and where they are here. */
+/** Fields of other schedulers, or at the wrong place → the field to use here. */
 export const movedFields: ReadonlyMap<string, string> = new Map([
   ...runtimeMembers(),
   ['max_attempts', 'retry.max_attempts'],

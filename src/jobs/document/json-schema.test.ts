@@ -5,13 +5,13 @@ import { isRecord, type PathPart, valueAt } from '../../kernel/text/path.ts';
 
 const schema = jobJsonSchema();
 
-/** Where the schema of an object is, by its path in a document. */
+/** Finds the schema of an object by its path in a document. */
 function placeOf(path: string): PathPart[] {
   const parts = path === '' ? [] : path.split('.');
   return parts.flatMap((part) => ['properties', part, ...(part === 'triggers' || part === 'tasks' ? ['items'] : [])]);
 }
 
-test('the schema is of draft 2020-12, and says what the document is', () => {
+test('the schema names draft 2020-12, and has a title and a description', () => {
   expect(schema).toMatchObject({
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     $id: 'urn:millrace:schema:job',
@@ -35,7 +35,7 @@ test('every field of every object has a description, and nothing else is allowed
   }
 });
 
-test('optional fields may be null, choices are said, and nothing is required that has a default', () => {
+test('optional fields may be null, choices are declared, and fields with a default are not required', () => {
   const task = valueAt(schema, placeOf('tasks'));
   const trigger = valueAt(schema, placeOf('triggers'));
   expect(task).toMatchObject({ required: ['name'], properties: { timeout: { type: ['string', 'null'] } } });

@@ -1,8 +1,8 @@
 /**
  * The JSON Schema (draft 2020-12) of job documents, generated from the validator, for editors and for other tools.
  *
- * It says what a schema can say: fields, types, and the choices between them. Names that must be unique, references that
- * must lead somewhere and dates that must exist are left to the validator.
+ * It covers fields, types, and choices between fields. Only the validator checks that names are unique, that references lead
+ * somewhere, and that dates exist.
  */
 import { z } from 'zod';
 import { jobSchema } from './document.ts';
@@ -16,7 +16,7 @@ export function jobJsonSchema(): Record<string, unknown> {
   return { $id: 'urn:millrace:schema:job', ...schema };
 }
 
-/** "This or null" of a plain type becomes a list of types, which editors show better. */
+/** Replaces `anyOf` of a plain type and null by a list of types, which editors display better. */
 function flattenNull(schema: z.core.JSONSchema.BaseSchema): void {
   const [first, second, ...more] = schema.anyOf ?? [];
   if (typeof first !== 'object' || typeof second !== 'object' || more.length > 0 || second.type !== 'null') return;

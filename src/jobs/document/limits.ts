@@ -1,6 +1,6 @@
 /**
- * How large a job document may be. New documents are held to `documentLimits`; what was applied before these limits
- * existed stays readable under `storedLimits`. The table in docs/jobs.md lists them.
+ * Size limits of a job document. New documents must keep `documentLimits`. Documents that were applied before these limits
+ * existed stay readable under the wider `storedLimits`. The table in docs/jobs.md lists the limits.
  */
 import type { Fault } from '../../errors.ts';
 import { isRecord, recordsOf } from '../../kernel/text/path.ts';
@@ -30,7 +30,7 @@ export const storedLimits: DocumentLimits = {
   strict: false,
 };
 
-/** What is too much of a document, before anything is done that costs more than counting. */
+/** Checks the numbers of triggers, tasks and references, before any more expensive step. */
 export function excessFaults(input: unknown, limits: DocumentLimits): Fault[] {
   if (!isRecord(input)) return [];
   const faults: Fault[] = [];
@@ -46,10 +46,10 @@ export function excessFaults(input: unknown, limits: DocumentLimits): Fault[] {
   return faults;
 }
 
-/** Of a task as JSON: a worker receives the definitions of many tasks in one message. */
+/** Maximum bytes of a task as JSON. A worker receives the definitions of many tasks in one message. */
 const maxTaskBytes = 256 * 1024;
 
-/** What is too long in a document of plain values. */
+/** Checks the length of tasks and params in a document that is plain JSON. */
 export function lengthFaults(input: unknown, { strict }: DocumentLimits): Fault[] {
   if (!strict || !isRecord(input)) return [];
   const faults = recordsOf(input['tasks']).flatMap(([i, task]) => {

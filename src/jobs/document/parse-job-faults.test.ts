@@ -14,12 +14,12 @@ function faults(input: unknown): readonly Fault[] {
   return parsed.ok ? [] : parsed.faults;
 }
 
-/** `path: message` of each fault, the message cut to what the test names. */
+/** Expects a fault with this path, whose message contains the given text. */
 function expectFault(input: unknown, path: string, message: string): void {
   expect(faults(input)).toEqual([{ path, message: expect.stringContaining(message) as unknown }]);
 }
 
-describe('a document is refused for', () => {
+describe('rejected documents', () => {
   test.each<[string, object, string, string]>([
     ['an unknown field', { descripton: 'x' }, 'descripton', 'is not a field of a job; did you mean description?'],
     ['a strange field', { 'a b\n': 'x' }, '["a b\\n"]', 'is not a field of a job'],
@@ -32,19 +32,19 @@ describe('a document is refused for', () => {
     ['text for a flag', { paused: 'yes' }, 'paused', 'must be true or false, not text'],
     ['a mapping for a list', { tasks: {} }, 'tasks', 'must be a list, not a mapping'],
     ['a NUL in a text', { description: 'a\u0000b' }, 'description', 'must not contain NUL'],
-    ['half a character', { description: 'a\ud800b' }, 'description', 'half a character'],
+    ['half of a surrogate pair', { description: 'a\ud800b' }, 'description', 'half of a surrogate pair'],
     ['a NUL in a param', { params: { x: ['\u0000'] } }, 'params.x[0]', 'must not contain NUL'],
     ['a bad param name', { params: { 'a b': 1 } }, 'params["a b"]', 'must be letters'],
     ['a number as an age', { retention: { age: 30 } }, 'retention.age', 'must be text; put 30 in quotes'],
-    ['an age of nothing', { retention: { age: '0s' } }, 'retention.age', 'must be longer than nothing'],
+    ['an age of zero', { retention: { age: '0s' } }, 'retention.age', 'must be longer than zero'],
     ['an age below a second', { retention: { age: '5ms' } }, 'retention.age', 'must be at least 1s'],
     ['no runs to keep', { retention: { runs: 0 } }, 'retention.runs', 'must be at least 1'],
     ['half a run to keep', { retention: { runs: 1.5 } }, 'retention.runs', 'must be a whole number, or forever'],
     ['runs in words', { retention: { runs: 'for ever' } }, 'retention.runs', 'must be a whole number, or forever'],
     ['retention in a word', { retention: 'forever' }, 'retention', 'must be a mapping, not text'],
     ['an unknown word of retention', { retention: { days: 3 } }, 'retention.days', 'is not a field of retention'],
-    ['what JSON cannot say', { params: { x: new Date(0) } }, 'params.x', 'not something that JSON can say'],
-  ])('%s', (_, more, path, message) => {
+    ['a value that is not JSON', { params: { x: new Date(0) } }, 'params.x', 'is not a JSON value'],
+  ])('a document with %s is rejected', (_, more, path, message) => {
     expectFault(job(more), path, message);
   });
 
@@ -52,7 +52,7 @@ describe('a document is refused for', () => {
     ['an unknown field', { timezon: 'UTC' }, '.timezon', 'is not a field of a trigger; did you mean timezone?'],
     ['no schedule', { period: undefined }, '.period', 'is required, or cron'],
     ['two schedules', { cron: '@daily' }, '.cron', 'together with period'],
-    ['a period of nothing', { period: '0s' }, '.period', 'must be longer than nothing'],
+    ['a period of zero', { period: '0s' }, '.period', 'must be longer than zero'],
     ['a negative period', { period: '-1d' }, '.period', 'must not be negative'],
     ['a period below a second', { period: '999ms' }, '.period', 'must be at least 1s'],
     ['a period of months by ISO', { period: 'P1M' }, '.period', 'depends on the calendar'],
@@ -87,8 +87,8 @@ describe('a document is refused for', () => {
       '.catchup',
       'must be one of none, earliest, latest, random, last; did you mean latest?',
     ],
-    ['a window of nothing', { catchup_window: '0s' }, '.catchup_window', 'must be longer than nothing'],
-  ])('a trigger with %s', (_, more, path, message) => {
+    ['a window of zero', { catchup_window: '0s' }, '.catchup_window', 'must be longer than zero'],
+  ])('a trigger with %s is rejected', (_, more, path, message) => {
     expectFault(job({ triggers: [trigger, { ...trigger, name: 'b', ...more }] }), `triggers[1]${path}`, message);
   });
 
@@ -99,7 +99,7 @@ describe('a document is refused for', () => {
     ['a threshold of nothing', { threshold: 0 }, '.threshold', 'must be at least 1'],
     ['a threshold past all counting', { threshold: 2 ** 31 }, '.threshold', 'must be at most 2147483647'],
     ['half a threshold', { threshold: 1.5 }, '.threshold', 'must be a whole number'],
-    ['a timeout of nothing', { timeout: '0s' }, '.timeout', 'must be longer than nothing'],
+    ['a timeout of zero', { timeout: '0s' }, '.timeout', 'must be longer than zero'],
     ['a bad queue', { queue: 'a b' }, '.queue', 'must be 1 to 100 letters'],
     ['two runtimes', { docker: { image: 'x' }, process: { command: ['x'] } }, '.process', 'together with docker'],
     ['docker without an image', { docker: { args: [] } }, '.docker.image', 'is required'],
@@ -148,7 +148,7 @@ describe('a document is refused for', () => {
     ['a nameless function', { function: { name: '' } }, '.function.name', 'must not be empty'],
     ['no number of attempts', { retry: {} }, '.retry.max_attempts', 'is required'],
     ['no attempts', { retry: { max_attempts: 0 } }, '.retry.max_attempts', 'must be at least 1'],
-    ['a delay of nothing', { retry: { max_attempts: 2, delay: '0s' } }, '.retry.delay', 'must be longer than nothing'],
+    ['a delay of zero', { retry: { max_attempts: 2, delay: '0s' } }, '.retry.delay', 'must be longer than zero'],
     ['a shrinking delay', { retry: { max_attempts: 2, factor: 0.5 } }, '.retry.factor', 'must be at least 1'],
     [
       'a cap below the delay',
@@ -159,11 +159,11 @@ describe('a document is refused for', () => {
     ['too much jitter', { retry: { max_attempts: 2, jitter: 1.1 } }, '.retry.jitter', 'must be at most 1'],
     ['retries on success', { retry: { max_attempts: 2, on: ['success'] } }, '.retry.on[0]', 'must be one of failure'],
     ['retries on nothing', { retry: { max_attempts: 2, on: [] } }, '.retry.on', 'must not be empty'],
-  ])('a task with %s', (_, more, path, message) => {
+  ])('a task with %s is rejected', (_, more, path, message) => {
     expectFault(job({ tasks: [{ name: 'a' }, { name: 'b', ...more }] }), `tasks[1]${path}`, message);
   });
 
-  test('names that are given twice; a task and a trigger may share one', () => {
+  test('duplicate names are rejected, but a task and a trigger may share a name', () => {
     expectFault(job({ triggers: [trigger, trigger] }), 'triggers[1].name', 'is also the name of triggers[0]');
     expectFault(
       job({ tasks: [{ name: 'a' }, { name: 'b' }, { name: 'a' }] }),
@@ -173,7 +173,7 @@ describe('a document is refused for', () => {
     expect(faults(job({ tasks: [{ name: 'daily' }] }))).toEqual([]);
   });
 
-  test('everything at once', () => {
+  test('all faults are reported at once', () => {
     const input = {
       name: 'j@',
       colour: 'red',

@@ -16,12 +16,12 @@ function faults(input: unknown): readonly Fault[] {
   return parsed.ok ? [] : parsed.faults;
 }
 
-describe('a document that means harm', () => {
-  test.each([null, undefined, 5, 'x', [], [{}], true])('is refused when it is no mapping: %j', (input) => {
+describe('hostile documents', () => {
+  test.each([null, undefined, 5, 'x', [], [{}], true])('a document that is not a mapping is rejected: %j', (input) => {
     expect(faults(input)).toEqual([{ path: '', message: expect.any(String) as unknown }]);
   });
 
-  test('is refused when nested without end', () => {
+  test('a document that is nested too deep is rejected', () => {
     let input: unknown = 1;
     for (let i = 0; i < 100_000; i++) input = [input];
     expect(faults(job({ params: { x: input } }))[0]?.message).toContain('nested deeper than 64');
@@ -30,18 +30,18 @@ describe('a document that means harm', () => {
     expect(faults(job({ params: { x: circle } }))).toHaveLength(1);
   });
 
-  test('is refused when it blows up', () => {
+  test('an alias bomb is rejected', () => {
     let input: unknown = ['x'];
     for (let i = 0; i < 30; i++) input = [input, input, input, input];
     expect(faults(job({ params: { x: input } })).at(-1)?.message).toContain('is too large');
   });
 
-  test('cannot reach a prototype', () => {
+  test('a document cannot change a prototype', () => {
     const input = JSON.parse('{"project": "p", "name": "j", "params": {"__proto__": {"x": 1}}}') as unknown;
     expect(faults(input)).toEqual([{ path: 'params.__proto__', message: 'is not a name that may be used' }]);
   });
 
-  test('has its faults listed up to a limit, in time that does not run away', () => {
+  test('the number of listed faults, and the time to find them, are bounded', () => {
     const names = Array.from({ length: 1_900 }, (_, i) => ({
       name: `task ${i}`,
       depends: [`task/tusk ${i}`, 'x'],
@@ -65,11 +65,11 @@ describe('a document that means harm', () => {
       { tasks: [{ name: 'a' }, { name: 'b', function: { name: 'f', input: 'x'.repeat(262_130) } }] },
     ],
     ['params', 'take 262154 bytes as JSON; at most 262144 are allowed', { params: { x: 'é'.repeat(131_073) } }],
-  ])('is refused by path where it has too much: %s %s', (path, message, more) => {
+  ])('a document that exceeds a limit is rejected with a path: %s %s', (path, message, more) => {
     expect(faults(job(more))).toEqual([{ path, message: expect.stringContaining(message) as unknown }]);
   });
 
-  test.each(['json', 'yaml'] as const)('is refused where a number would be stored as another: %s', (format) => {
+  test.each(['json', 'yaml'] as const)('a number that cannot be stored exactly is rejected: %s', (format) => {
     const text = '{"project": "p", "name": "j", "params": {"x": [12345678901234567890], "y": 1e400, "z": 1e15}}';
     const parsed = parseJobText(text, format);
     expect(parsed.ok ? [] : parsed.faults).toEqual([
@@ -78,12 +78,12 @@ describe('a document that means harm', () => {
     ]);
   });
 
-  test('that was applied before these limits existed can still be read', () => {
+  test('a document that was applied before these limits existed can still be read', () => {
     const tasks = Array.from({ length: 2_001 }, (_, i) => ({ name: `t${i}` }));
     expect(parseJob(job({ tasks, params: { x: 'x'.repeat(300_000) } }), storedLimits).ok).toBe(true);
   });
 
-  test('whatever it is, is answered', () => {
+  test('any input yields a result', () => {
     const keys = fc.constantFrom(
       'project',
       'name',

@@ -21,13 +21,13 @@ function faults(input: unknown): readonly Fault[] {
   return parsed.ok ? [] : parsed.faults;
 }
 
-/** `path: message` of each fault, the message cut to what the test names. */
+/** Expects a fault with this path, whose message contains the given text. */
 function expectFault(input: unknown, path: string, message: string): void {
   expect(faults(input)).toEqual([{ path, message: expect.stringContaining(message) as unknown }]);
 }
 
 describe('references', () => {
-  test('to this very job may be written in full, others are for the server to resolve', () => {
+  test('a full reference to the same job is local, and references to other jobs are left to the server', () => {
     const depends = ['trigger/daily', 'j/task/b', 'p/j/task/b@1h', 'k/task/b', 'q/j/trigger/t@1d'];
     const tasks = [{ name: 'a', depends, depends_done: ['k/task/c'] }, { name: 'b' }];
     const { tasks: built, foreignReferences } = accepted(job({ tasks }));
@@ -51,7 +51,7 @@ describe('references', () => {
 
   const withA = (more: object) => job({ tasks: [{ name: 'load', ...more }, { name: 'extract' }] });
 
-  test('must lead somewhere', () => {
+  test('a local reference must lead to an existing task or trigger', () => {
     expectFault(
       withA({ depends: ['task/extrakt'] }),
       'tasks[0].depends[0]',
@@ -76,7 +76,7 @@ describe('references', () => {
     );
   });
 
-  test('must not repeat one another, but may differ in offset or kind', () => {
+  test('references must not repeat, but may differ in offset or kind', () => {
     expectFault(withA({ depends: ['task/extract', 'j/task/extract'] }), 'tasks[0].depends[1]', 'repeats depends[0]');
     expectFault(
       withA({ depends_done: ['k/task/x', 'p/k/task/x@0.5h', 'p/k/task/x@30m'] }),
@@ -86,13 +86,13 @@ describe('references', () => {
     expect(faults(withA({ depends: ['task/extract', 'task/extract@1d'], depends_done: ['task/extract'] }))).toEqual([]);
   });
 
-  test('to triggers stand only in depends', () => {
+  test('references to triggers are allowed only in depends', () => {
     expectFault(withA({ depends_failure: ['trigger/daily'] }), 'tasks[0].depends_failure[0]', 'names a trigger');
     expectFault(withA({ depends_done: ['k/trigger/x'] }), 'tasks[0].depends_done[0]', 'names a trigger');
   });
 
-  test('that are none are refused', () => {
+  test('malformed references are rejected', () => {
     expectFault(withA({ depends: ['extract'] }), 'tasks[0].depends[0]', 'is not a reference');
-    expectFault(withA({ depends: ['task/extract@0s'] }), 'tasks[0].depends[0]', 'longer than nothing');
+    expectFault(withA({ depends: ['task/extract@0s'] }), 'tasks[0].depends[0]', 'longer than zero');
   });
 });

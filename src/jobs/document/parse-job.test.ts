@@ -15,8 +15,8 @@ function accepted(input: unknown): JobDefinition {
   return parsed.job;
 }
 
-describe('a document that is accepted', () => {
-  test('has every default applied', () => {
+describe('accepted documents', () => {
+  test('every default is applied', () => {
     const document = {
       project: 'p',
       name: 'j',
@@ -69,13 +69,13 @@ describe('a document that is accepted', () => {
     ['a number of runs', { runs: 10 }, { runs: 10 }],
     ['both', { age: '1h 30m', runs: 1 }, { age_ms: 5_400_000, runs: 1 }],
     ['for ever, which is null', { age: 'forever', runs: 'forever' }, { age_ms: null, runs: null }],
-    ['nothing, as the installation says', { age: null, runs: null }, {}],
+    ['nothing, which follows the installation', { age: null, runs: null }, {}],
     ['an empty mapping', {}, {}],
-  ])('may keep its history by %s', (_, retention, kept) => {
+  ])('retention may be given by %s', (_, retention, kept) => {
     expect(accepted({ project: 'p', name: 'j', retention }).retention).toEqual(kept);
   });
 
-  test('may have null wherever a field may be absent', () => {
+  test('an optional field may be null', () => {
     const nulls = (fields: string) => Object.fromEntries(fields.split(' ').map((field) => [field, null]));
     const task = {
       name: 'a',
@@ -92,7 +92,7 @@ describe('a document that is accepted', () => {
     expect(accepted({ project: 'p', name: 'j', triggers: null, tasks: null }).tasks).toEqual([]);
   });
 
-  test('says all there is to say about a trigger', () => {
+  test('every field of a trigger is read', () => {
     const full = {
       ...trigger,
       end: '2024-02-01T12:00:00+02:00',
@@ -114,7 +114,7 @@ describe('a document that is accepted', () => {
     });
   });
 
-  test('knows its runtimes', () => {
+  test('the runtime of each task is read', () => {
     const tasks = [
       { name: 'd', docker: { image: 'alpine', args: ['x'], env: ['A=1', 'B=x=y', 'A=2'] } },
       {
@@ -144,7 +144,7 @@ describe('a document that is accepted', () => {
     expect(accepted(job({ tasks })).tasks[1]?.queue).toBe('big');
   });
 
-  test('needs as many tokens as it has edges of success and of end, at least one', () => {
+  test('the default threshold is the number of depends and depends_done edges, at least one', () => {
     const thresholds = (task: object) =>
       accepted(job({ tasks: [{ name: 'x' }, { name: 'y' }, { name: 'a', ...task }] })).tasks[2]?.threshold;
     expect(thresholds({})).toBe(1);
@@ -156,7 +156,7 @@ describe('a document that is accepted', () => {
     expect(thresholds({ depends: ['task/x', 'task/y'], threshold: 1 })).toBe(1);
   });
 
-  test('retries as it says', () => {
+  test('the retry policy is read', () => {
     const retry = {
       max_attempts: 5,
       delay: '2m',
@@ -175,7 +175,7 @@ describe('a document that is accepted', () => {
     });
   });
 
-  test('keeps the document as it was given, and an upper-case uuid in lower case', () => {
+  test('the document is kept unchanged, and its uuid is read in lower case', () => {
     const document = job({ uuid: '8B6F2D0E-8A64-4B3C-9D1F-0D7F6F1F2A10', paused: true, params: { day: [1] } });
     expect(accepted(document).document).toBe(document);
     expect(accepted(document)).toMatchObject({
@@ -187,14 +187,14 @@ describe('a document that is accepted', () => {
 });
 
 test('a job without tasks is warned of', () => {
-  const none = { path: 'tasks', message: 'there are none: the job does nothing' };
+  const none = { path: 'tasks', message: 'has no tasks: the job does nothing' };
   const message = `${none.message}, unless tasks of other jobs depend on its triggers`;
   expect(parseJob(job({ tasks: [] }))).toMatchObject({ ok: true, warnings: [{ ...none, message }] });
   expect(parseJob({ project: 'p', name: 'j' })).toMatchObject({ ok: true, warnings: [none] });
   expect(parseJob(job())).toMatchObject({ ok: true, warnings: [] });
 });
 
-test('text goes the same way', () => {
+test('JSON and YAML texts are parsed like values', () => {
   expect(parseJobText('project: p\nname: j', 'yaml')).toMatchObject({
     ok: true,
     job: { name: 'j', document: { project: 'p' } },

@@ -1,7 +1,7 @@
 /**
- * A job document in, a definition or its faults out (the first hundred).
+ * Parses a job document to a definition, or to its faults (at most 100).
  *
- * Nothing here throws for what a document holds, however strange, and nothing costs more than in proportion to its size.
+ * No document makes the parser throw, and the cost is linear in the size of the document.
  */
 import type { Fault } from '../../errors.ts';
 import { faultWords } from '../../kernel/text/shape-faults.ts';
@@ -11,7 +11,7 @@ import type { JobDefinition, JsonObject } from '../definition.ts';
 import { jobSchema, movedFields, objects } from './document.ts';
 import { checkDocument } from './checks.ts';
 import { type DocumentLimits, documentLimits, excessFaults, lengthFaults } from './limits.ts';
-import { faultsOf, mostFaults } from '../../documents/faults.ts';
+import { faultsOf, maxFaults } from '../../documents/faults.ts';
 import { placeholderWarnings } from './placeholders.ts';
 import { periodWarnings } from './period-warnings.ts';
 import { checkPlain } from '../../documents/plain-json.ts';
@@ -37,7 +37,7 @@ export function parseJob(input: unknown, limits: DocumentLimits = documentLimits
   const faults = [...plain.faults, ...shapeFaults, ...checkDocument(input)];
   if (plain.faults.length === 0) faults.push(...lengthFaults(input, limits));
   if (!parsed.success || faults.length > 0) return reject(faults);
-  // plain and an object, as just proved
+  // the checks above have proved that the input is plain JSON and an object
   const job = buildJob(parsed.data, input as JsonObject);
   const warnings = [
     ...emptyWarnings(job),
@@ -49,15 +49,15 @@ export function parseJob(input: unknown, limits: DocumentLimits = documentLimits
   return { ok: true, job, warnings };
 }
 
-/** Not a fault: triggers may be kept in a job of their own, for others to depend on. */
+/** Only a warning, because a job may hold just triggers, for tasks of other jobs to depend on. */
 function emptyWarnings({ tasks, triggers }: JobDefinition): Fault[] {
   if (tasks.length > 0) return [];
   const unless = triggers.length > 0 ? ', unless tasks of other jobs depend on its triggers' : '';
-  return [{ path: 'tasks', message: `there are none: the job does nothing${unless}` }];
+  return [{ path: 'tasks', message: `has no tasks: the job does nothing${unless}` }];
 }
 
 function reject(faults: readonly Fault[]): ParsedJob {
-  if (faults.length <= mostFaults) return { ok: false, faults };
-  const rest = { path: '', message: `has more than ${mostFaults} faults; the others are not listed` };
-  return { ok: false, faults: [...faults.slice(0, mostFaults), rest] };
+  if (faults.length <= maxFaults) return { ok: false, faults };
+  const rest = { path: '', message: `has more than ${maxFaults} faults; the others are not listed` };
+  return { ok: false, faults: [...faults.slice(0, maxFaults), rest] };
 }

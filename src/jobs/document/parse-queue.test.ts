@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { ParseQueue } from './parse-queue.ts';
 
-/** Work that ends when it is told to. */
+/** Work that ends when the test ends it. */
 function makeDesk(threads: number, waitingPerTenant = 8) {
   const queue = new ParseQueue({ threads, waitingPerTenant });
   const begun: string[] = [];
@@ -16,7 +16,7 @@ function makeDesk(threads: number, waitingPerTenant = 8) {
   return { begun, give, end };
 }
 
-it('tenants take turns, whoever sent more', async () => {
+it('tenants take turns, no matter which of them sent more documents', async () => {
   const { begun, give, end } = makeDesk(1);
   const all = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'].map((name) => give(name[0] ?? '', name));
   for (const name of ['a1', 'b1', 'c1', 'a2', 'b2', 'a3']) await end(name);
@@ -24,7 +24,7 @@ it('tenants take turns, whoever sent more', async () => {
   expect(begun).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
 });
 
-it('a tenant has one thread at a time, though others are free', async () => {
+it('a tenant has one thread at a time, even if others are free', async () => {
   const { begun, give, end } = makeDesk(2);
   const all = ['a1', 'a2', 'b1'].map((name) => give(name[0] ?? '', name));
   await new Promise(setImmediate);
@@ -37,7 +37,7 @@ it('a tenant has one thread at a time, though others are free', async () => {
   await Promise.all(all);
 });
 
-it('a tenant that has too many waiting is refused, and another is not', async () => {
+it('a tenant with too many waiting documents is rejected, and another tenant is not', async () => {
   const { give, end } = makeDesk(1, 1);
   const all = [give('a', 'a1'), give('a', 'a2')];
   await expect(give('a', 'a3')).rejects.toMatchObject({ code: 'overloaded', headers: { 'retry-after': '5' } });
@@ -46,7 +46,7 @@ it('a tenant that has too many waiting is refused, and another is not', async ()
   await Promise.all(all);
 });
 
-it('work whose client has gone leaves the queue, and makes room', async () => {
+it('work whose client has disconnected leaves the queue and frees its place', async () => {
   const { begun, give, end } = makeDesk(1, 1);
   const client = new AbortController();
   const first = give('a', 'a1');

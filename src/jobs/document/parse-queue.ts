@@ -1,11 +1,11 @@
 /**
- * The queue in front of the work on documents: parsing, in a thread or not, and the forecast of triggers. Tenants take turns,
- * so that one tenant's documents do not delay another's.
+ * Queues the work on documents: parsing, in a thread or not, and the forecast of triggers. Tenants take turns, so that one
+ * tenant's documents do not delay another's.
  *
- * 1. At most `threads` documents are in work at a time, one of each tenant.
+ * 1. At most `threads` documents are in progress at a time, and at most one of each tenant.
  * 2. A place that becomes free takes a document of the tenant whose last turn, or arrival, is longest ago.
- * 3. At most `waitingPerTenant` documents of one tenant wait. A further one is refused with 503.
- * 4. A document whose client has gone leaves the queue.
+ * 3. At most `waitingPerTenant` documents of one tenant wait. Further ones are rejected with 503.
+ * 4. A document whose client has disconnected leaves the queue.
  */
 import { clientGone, MillraceError } from '../../errors.ts';
 
@@ -22,7 +22,7 @@ interface Line {
 export class ParseQueue {
   readonly #limits: QueueLimits;
   #running = 0;
-  /** By tenant, in the order of turns: a tenant enters at the end, and goes to the end when a document of it is done. */
+  /** By tenant, in the order of turns. A tenant enters at the end, and moves to the end when one of its documents is done. */
   readonly #lines = new Map<string, Line>();
 
   constructor(limits: QueueLimits) {
@@ -95,6 +95,6 @@ export class ParseQueue {
 }
 
 function tooMany(waiting: number): MillraceError {
-  const detail = `${waiting} documents of this tenant wait for their turn already; send this one again when they are done`;
+  const detail = `${waiting} documents of this tenant are already waiting; send this one again when they are done`;
   return new MillraceError('overloaded', detail, { headers: { 'retry-after': '5' } });
 }

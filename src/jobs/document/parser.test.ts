@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(dirname(program), { recursive: true }));
 
-/** Parses everything in threads, unless said otherwise. */
+/** Parses everything in threads, unless `limits` say otherwise. */
 function parserWith(limits: Partial<ParserLimits> = {}): DocumentParser {
   return new DocumentParser(program, { shortChars: 0, ...limits });
 }
@@ -28,15 +28,15 @@ const yaml = (text: string, tenant = 't', signal?: AbortSignal): ParseRequest =>
 const json = (text: string): ParseRequest => ({ text, format: 'json', tenant: 't' });
 
 const small = 'project: p\nname: j\ntasks: [{name: a}, {name: b, depends: [task/a]}]';
-/** Below all limits that are counted, and slow: the tokenizer looks at each comma for a long time. */
+/** A text within all limits that is slow to parse, because the tokenizer is slow at commas. */
 const slow = `a: [${','.repeat(95_000)}]`;
 
-test('a document is the same, parsed in a thread or at once', async () => {
+test('a document gives the same result, parsed in a thread or in the event loop', async () => {
   expect(await parserWith().parse(yaml(small))).toEqual(parseJobText(small, 'yaml'));
   expect(await parserWith().parse(json('{"name": 5}'))).toEqual(parseJobText('{"name": 5}', 'json'));
 });
 
-test('the event loop goes on while a thread parses', async () => {
+test('the event loop is not blocked while a thread parses', async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 1);
   await parserWith({ timeMs: 2_000 })
@@ -46,7 +46,7 @@ test('the event loop goes on while a thread parses', async () => {
   expect(turns).toBeGreaterThan(20);
 });
 
-test('a document that takes too long is refused, and the next one is parsed', async () => {
+test('a document that takes too long is rejected, and the next one is parsed', async () => {
   const parser = parserWith({ timeMs: 100 });
   const refusal = { code: 'too_large', message: expect.stringContaining('takes longer than 0.1 s') as unknown };
   await expect(parser.parse(yaml(slow))).rejects.toMatchObject(refusal);
@@ -54,7 +54,7 @@ test('a document that takes too long is refused, and the next one is parsed', as
   expect((await patient.parse(yaml(small))).ok).toBe(true);
 });
 
-test('a tenant whose documents wait already gets a refusal for one more', async () => {
+test('a tenant with too many waiting documents gets a rejection for one more', async () => {
   const parser = parserWith({ waitingPerTenant: 2 });
   const parses = [small, small, small].map((text) => parser.parse(yaml(text)));
   const refusal = {
@@ -66,7 +66,7 @@ test('a tenant whose documents wait already gets a refusal for one more', async 
   expect((await parser.parse(yaml(small))).ok).toBe(true);
 });
 
-test('a document that is parsed at once takes the turn of its tenant, and so does other work for a document', async () => {
+test('parsing in the event loop, and other work for a document, takes the turn of its tenant', async () => {
   const parser = parserWith({ shortChars: 1_000, waitingPerTenant: 1 });
   let end = (): void => {};
   const forecast = parser.inTurn('t', () => new Promise<void>((resolve) => (end = resolve)));
@@ -79,7 +79,7 @@ test('a document that is parsed at once takes the turn of its tenant, and so doe
   expect(order).toEqual(['other', 'waiting']);
 });
 
-test('the event loop goes on between documents that are parsed at once', async () => {
+test('the event loop runs other work between documents that it parses', async () => {
   const parser = parserWith({ shortChars: 1_000 });
   let parsed = 0;
   const parses = Array.from({ length: 10 }, () => parser.parse(yaml(small)).then(() => parsed++));
@@ -119,12 +119,12 @@ test('a small document of another tenant does not wait for the documents of a te
   const ended: string[] = [];
   const flood = Array.from({ length: 6 }, () => parser.parse(yaml(slow, 'flood')).then(() => ended.push('slow')));
   await parser.parse(yaml(small, 'other')).then(() => ended.push('small'));
-  // the first of the flood has a thread of its own, and may be done
+  // the first document of the flood has its own thread, and may be done
   expect(ended.indexOf('small')).toBeLessThanOrEqual(1);
   await Promise.all(flood);
 });
 
-test('a document whose client goes away while it waits is never parsed', async () => {
+test('a document whose client disconnects while it waits is never parsed', async () => {
   const parser = parserWith({ threads: 1 });
   const client = new AbortController();
   const first = parser.parse(yaml(small));
@@ -135,7 +135,7 @@ test('a document whose client goes away while it waits is never parsed', async (
   expect((await parser.parse(yaml(small))).ok).toBe(true);
 });
 
-test('a document whose client goes away gives its thread to the next one', async () => {
+test('a document whose client disconnects frees its thread for the next one', async () => {
   const parser = parserWith({ threads: 1, timeMs: 60_000 });
   const client = new AbortController();
   const left = parser.parse(yaml(slow, 't', client.signal));
@@ -145,7 +145,7 @@ test('a document whose client goes away gives its thread to the next one', async
   expect((await next).ok).toBe(true);
 });
 
-test('a document that needs too much memory is refused, and the process lives', async () => {
+test('a document that needs too much memory is rejected, and the process survives', async () => {
   const list = JSON.stringify({
     project: 'p',
     name: 'j',

@@ -1,10 +1,10 @@
 /**
- * Parses job documents for the API without holding its event loop.
+ * Parses job documents for the API without blocking its event loop.
  *
- * 1. A short document is parsed at once, which takes at most some 5 ms.
- * 2. A longer one is parsed in a thread, with bounded memory and time. Starting a thread takes some 50 ms, so that it waits a
- *    while for the next document. After a large document it ends, and gives back the memory.
- * 3. Tenants take turns (`parse-queue.ts`): one document of a tenant is in work at a time, in a thread or not. The forecast
+ * 1. A short document is parsed in the event loop, which takes at most some 5 ms.
+ * 2. A longer one is parsed in a thread, with bounded memory and time. Starting a thread takes some 50 ms, so an idle thread
+ *    is kept for a while. After a large document the thread ends, to free its memory.
+ * 3. Tenants take turns (`parse-queue.ts`): one document of a tenant is in progress at a time, in a thread or not. The forecast
  *    of its triggers takes a turn as well.
  */
 import { setImmediate } from 'node:timers/promises';
@@ -18,9 +18,9 @@ import { ParseQueue, type QueueLimits } from './parse-queue.ts';
 import type { DocumentFormat } from '../../documents/text.ts';
 
 export interface ParserLimits extends QueueLimits {
-  /** Characters of a document that is parsed at once. Twenty time zones that do not exist take as long as 170 lines of YAML. */
+  /** Maximum characters of a document parsed in the event loop. Twenty unknown time zones take as long as 170 lines of YAML. */
   readonly shortChars: number;
-  /** Characters of a document whose thread is kept for the next one. */
+  /** Maximum characters of a document whose thread is kept for the next one. */
   readonly keptChars: number;
   /** How long a thread waits for the next document. */
   readonly idleMs: number;
@@ -69,7 +69,7 @@ export class DocumentParser {
     return this.#queue.run(tenant, () => this.#parseInThread({ text, format, limits }, signal), signal);
   }
 
-  /** Does work of the event loop for a document when it is the tenant's turn. Others go on between two turns. */
+  /** Runs work for a document in the event loop, at the tenant's turn. Other work of the event loop runs between two turns. */
   inTurn<T>(tenant: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const workAfterOthers = async (): Promise<T> => {
       await setImmediate();
@@ -101,7 +101,7 @@ export class DocumentParser {
       const onExit = (): void => reject(new Error('the thread that parses documents ended without an answer'));
       const timer = setTimeout(() => reject(tooLarge(`takes longer than ${timeMs / 1000} s to parse`)), timeMs);
       signal?.addEventListener('abort', onGone);
-      // as text: parsed in half the time that a structured clone takes
+      // the result is JSON text, which takes half the time of a structured clone
       thread.on('message', resolve).on('error', onError).on('exit', onExit);
       forget = () => {
         clearTimeout(timer);
@@ -123,7 +123,7 @@ export class DocumentParser {
     }
     const resourceLimits = { maxOldGenerationSizeMb: this.#limits.memoryMb };
     const thread = new Worker(this.#program, { resourceLimits, env: {}, execArgv: [] });
-    // an error after the answer concerns nobody; without a listener it would end the process
+    // without a listener, an error after the answer would end the process
     thread.on('error', () => {});
     thread.once('exit', () => this.#forgetThread(thread));
     return thread;
@@ -156,8 +156,8 @@ function parseError(error: unknown): Error {
 
 const program = packageFile('dist', 'document-thread.js');
 
-/** For what clients send; one for all tenants of this process. */
+/** For documents that clients send. All tenants of this process share it. */
 export const documentParser = new DocumentParser(program);
 
-/** For documents that were accepted once: workers need them, and nobody's new documents delay them. */
+/** For stored documents. Workers need them, so new documents must not delay them. */
 export const storedParser = new DocumentParser(program, { timeMs: 15_000 });

@@ -18,6 +18,9 @@ test.each(['1y', '2 years', '1yr'])('a period of years is warned of: %s', (perio
   expect(warningsOf(period)).toEqual([expect.stringContaining('a year is 365.25 days') as unknown]);
 });
 
-test.each(['1m', '30minutes', '1d', '4 weeks', 'PT1M', '90 min', '1000ms'])('any other is not: %s', (period) => {
-  expect(warningsOf(period)).toEqual([]);
-});
+test.each(['1m', '30minutes', '1d', '4 weeks', 'PT1M', '90 min', '1000ms'])(
+  'any other period is not warned of: %s',
+  (period) => {
+    expect(warningsOf(period)).toEqual([]);
+  },
+);

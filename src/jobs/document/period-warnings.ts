@@ -1,6 +1,6 @@
 /**
- * Warns of periods in months or years. They have one length (30.44 and 365.25 days, as in Waterwheel), so instants move
- * through the calendar: `1 month` from 30 January leads to 1 March, and February has none.
+ * Warns of periods in months or years. These units have a fixed length (30.44 and 365.25 days, as in Waterwheel), so instants
+ * move through the calendar: `1 month` after 30 January is 1 March, and February has no instant.
  */
 import type { Fault } from '../../errors.ts';
 import type { TriggerDocument } from './document.ts';
@@ -9,7 +9,7 @@ const calendarUnit = /[\d\s](M|months?|y|yrs?|years?)(?![A-Za-z])/;
 
 export function periodWarnings(triggers: readonly TriggerDocument[]): Fault[] {
   return triggers.flatMap(({ period }, i) => {
-    // ISO 8601 writes minutes with an M, and its months are refused
+    // in an ISO 8601 duration M means minutes; months are rejected there
     if (typeof period !== 'string' || period.startsWith('P')) return [];
     const unit = calendarUnit.exec(period)?.[1];
     if (unit === undefined) return [];

@@ -8,8 +8,8 @@ function warned(task: object): { path: string; message: string }[] {
 }
 const paths = (task: object): string[] => warned(task).map(({ path }) => path);
 
-describe('a placeholder that means nothing is warned of', () => {
-  test('with its path, its name and those there are', () => {
+describe('unknown placeholders', () => {
+  test('the warning gives the path, the name, and the known placeholders', () => {
     const [warning, ...rest] = warned({ process: { command: ['echo', 'at {{ instnt }} or {{instnt}}'] } });
     expect(rest).toEqual([]);
     expect(warning?.path).toBe('tasks[0].process.command[1]');
@@ -18,7 +18,7 @@ describe('a placeholder that means nothing is warned of', () => {
     );
   });
 
-  test('wherever a text is expanded, and nowhere else', () => {
+  test('unknown placeholders are warned of only in texts that are expanded', () => {
     const env = { A: '{{a}}', '{{B}}': 'b', C: { stash: '{{c}}' } };
     expect(paths({ process: { command: ['echo'], cwd: '/{{x}}', env } })).toEqual([
       'tasks[0].process.cwd',
@@ -32,13 +32,13 @@ describe('a placeholder that means nothing is warned of', () => {
     expect(paths({ function: { name: '{{f}}', input } })).toEqual(['tasks[0].function.input.deep[0].a']);
   });
 
-  test('a limited number of times', () => {
+  test('the number of warnings is limited', () => {
     const command = Array.from({ length: 5_000 }, () => '{{x}}');
     expect(paths({ process: { command } })).toHaveLength(100);
   });
 });
 
-test('those that mean something, params of any name, and literal braces are not warned of', () => {
+test('known placeholders, params of any name, and literal braces are not warned of', () => {
   const command = ['{{instant.date}}{{ run }}', '{{params}} {{params.any.thing}}', '{{{{.Id}}', '{{ and }'];
   expect(warned({ process: { command } })).toEqual([]);
 });

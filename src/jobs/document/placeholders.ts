@@ -1,23 +1,23 @@
 /**
- * Warns of placeholders that mean nothing, in the texts that are expanded when a run starts: it would end in `error`.
- * Whether a run is given a param is not known here.
+ * Warns of unknown placeholders in texts that are expanded when a run starts: the run would end in `error`. Params are not
+ * checked, because each run may be given its own.
  */
 import { isPlaceholderName, meansNothing, paramPrefix, scanPlaceholders } from '../../contract/placeholders.ts';
 import type { Fault } from '../../errors.ts';
 import type { TaskDocument } from './document.ts';
-import { mostFaults } from '../../documents/faults.ts';
+import { maxFaults } from '../../documents/faults.ts';
 import { documentedKinds } from '../../runtimes/kinds.ts';
 import { formatPath, isRecord, type PathPart } from '../../kernel/text/path.ts';
 
 type Place = { readonly path: readonly PathPart[]; readonly text: string };
 
-/** Not more than a reader would want, as a document may be nothing but placeholders. */
+/** Stops after `maxFaults` warnings, because a document may consist of nothing but placeholders. */
 export function placeholderWarnings(tasks: readonly TaskDocument[]): Fault[] {
   const warnings: Fault[] = [];
   for (const [i, task] of tasks.entries()) {
     for (const { path, text } of textsOf(task)) {
       for (const name of unknownIn(text)) {
-        if (warnings.length === mostFaults) return warnings;
+        if (warnings.length === maxFaults) return warnings;
         warnings.push({ path: formatPath(['tasks', i, ...path]), message: `the placeholder ${meansNothing(name)}` });
       }
     }
@@ -29,7 +29,7 @@ function unknownIn(text: string): Set<string> {
   const unknown = new Set<string>();
   for (const { name } of scanPlaceholders(text)) {
     if (name !== undefined && !isPlaceholderName(name) && !name.startsWith(paramPrefix)) unknown.add(name);
-    if (unknown.size === mostFaults) break;
+    if (unknown.size === maxFaults) break;
   }
   return unknown;
 }
@@ -43,7 +43,7 @@ function textsOf(task: TaskDocument): Place[] {
   });
 }
 
-/** Values only: names, and the names of stash entries, are taken as they are. */
+/** Values only. The names of variables and of stash entries are not expanded. */
 function envTexts(env: unknown, path: readonly PathPart[]): Place[] {
   if (Array.isArray(env)) {
     return env.map((line: unknown, i) => ({ path: [...path, i], text: String(line).replace(/^[^=]*=/, '') }));

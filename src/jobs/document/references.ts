@@ -1,6 +1,6 @@
 /**
- * The references of a job document: what each means from where it stands, and whether what it names exists, as far as the
- * document itself can tell. Those to other jobs are the server's to resolve.
+ * Resolves the references of a job document, and checks that those within the job lead to an existing trigger or task. The
+ * server resolves references to other jobs (`apply.ts`).
  */
 import type { Fault } from '../../errors.ts';
 import type { EdgeKind, ParentReference } from '../definition.ts';
@@ -8,7 +8,7 @@ import { formatPath, type Records } from '../../kernel/text/path.ts';
 import { parseReference, type Reference } from '../reference.ts';
 import { nearest } from '../../kernel/text/suggest.ts';
 
-/** The fields of a task that hold references, and the kind of edge that a task makes there. */
+/** The fields of a task that hold references, and the kind of edge from a task that is named there. */
 export const edgeFields = [
   ['depends', 'success'],
   ['depends_failure', 'failure'],
@@ -28,10 +28,10 @@ export function resolve(reference: Reference, home: Home): ParentReference {
   return { local, project, job, kind: reference.kind, name: reference.name };
 }
 
-/** Looking for a near name costs a walk over all of them; a document of nonsense must not cost the square of its size. */
-const mostSuggestions = 50;
+/** Maximum suggestions per document. Each compares a name with all others, so without a limit the cost would be quadratic. */
+const maxSuggestions = 50;
 
-const mostListed = 10;
+const maxListedNames = 10;
 
 type Names = Readonly<Record<'task' | 'trigger', ReadonlySet<string>>>;
 
@@ -42,7 +42,7 @@ export function checkReferences(
 ): Fault[] {
   const home = { project: document['project'], name: document['name'] };
   const names = { trigger: namesOf(triggers), task: namesOf(tasks) };
-  const budget = { suggestions: mostSuggestions };
+  const budget = { suggestions: maxSuggestions };
   return tasks.flatMap(([i, task]) =>
     edgeFields.flatMap(([field, kind]) =>
       checkList(task[field], { path: ['tasks', i, field], kind, home, names, budget }),
@@ -82,17 +82,17 @@ function checkList(list: unknown, place: Place): Fault[] {
 
 function parentFault(parent: ParentReference, { kind, names, path, budget }: Place): string | undefined {
   if (parent.kind === 'trigger' && kind !== 'success') {
-    return `names a trigger, which only fires and never ends: in ${String(path.at(-1))} only tasks may stand`;
+    return `names a trigger, which only fires and never ends: only tasks are allowed in ${String(path.at(-1))}`;
   }
   if (!parent.local || names[parent.kind].has(parent.name)) return undefined;
   const more =
-    budget.suggestions-- > 0 ? `${suggestion(parent, names)}; ${listed(parent.kind, names[parent.kind])}` : '';
+    budget.suggestions-- > 0 ? `${suggestion(parent, names)}; ${formatNames(parent.kind, names[parent.kind])}` : '';
   return `names the ${parent.kind} ${JSON.stringify(parent.name)}, which this job does not have${more}`;
 }
 
-function listed(kind: ParentReference['kind'], names: ReadonlySet<string>): string {
+function formatNames(kind: ParentReference['kind'], names: ReadonlySet<string>): string {
   if (names.size === 0) return `it has no ${kind}s`;
-  const shown = [...names].slice(0, mostListed).map((name) => JSON.stringify(name));
+  const shown = [...names].slice(0, maxListedNames).map((name) => JSON.stringify(name));
   const rest = names.size > shown.length ? ` and ${names.size - shown.length} more` : '';
   return `it has ${shown.join(', ')}${rest}`;
 }

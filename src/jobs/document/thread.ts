@@ -1,6 +1,6 @@
 /**
- * Parses job documents in a thread, one after the other, and answers each result as JSON; `parser.ts` starts it.
- * Built as dist/document-thread.js.
+ * The program of a parser thread: parses job documents one after another, and posts each result as JSON. `parser.ts` starts
+ * it. Built as dist/document-thread.js.
  */
 import { parentPort } from 'node:worker_threads';
 import type { DocumentLimits } from './limits.ts';

@@ -1,10 +1,10 @@
 /**
- * Warns of thresholds that a task's edges can never reach within one instant, so that it would only run by activation,
- * and of those with which a task that depends on its own past never starts, or never stops.
+ * Warns of a threshold that the task's edges can never reach within one instant: the task would run only by activation. Also
+ * warns of a task that depends on its own earlier runs, and therefore never starts or never stops.
  *
- * Counts an upper bound: a trigger fires once an instant, a task without edges is activated once, and any other runs at
- * most as often as its tokens suffice. One run of a parent ends in one way, so of its success and its failure only one
- * counts. What lies on or behind a cycle of several tasks, or behind another job, may run any number of times: no warning.
+ * It computes an upper bound of the tokens. A trigger fires once per instant, a task without edges is activated once, and any
+ * other task runs as often as its tokens allow. A run of a parent ends either in success or in failure, so only one of these
+ * edges counts. Tasks on or behind a cycle of several tasks, or behind another job, may run any number of times: no warning.
  */
 import type { Fault } from '../../errors.ts';
 import { formatDuration } from '../../kernel/text/duration.ts';
@@ -22,39 +22,39 @@ export function thresholdWarnings(tasks: readonly TaskDefinition[]): Fault[] {
   });
 }
 
-/** Of a threshold that can be reached: whether its own earlier runs alone do that, or it cannot be without them. */
+/** Warnings for a reachable threshold that the task's own earlier runs reach alone, or that is not reachable without them. */
 function ownPastWarnings(task: TaskDefinition, path: string, most: ReadonlyMap<string, number>): Fault[] {
-  const { own, others } = partedEdges(task);
-  // a task that comes again after its failure ends that by succeeding
+  const { own, others } = splitEdges(task);
+  // a task that repeats only after a failure stops when it succeeds
   const going = own.filter(({ kind }) => kind !== 'failure');
-  if (task.threshold <= going.length) return [{ path, message: endless(going, others) }];
+  if (task.threshold <= going.length) return [{ path, message: endlessMessage(going, others) }];
   if (own.length === 0 || mostTokens(others, most) >= task.threshold) return [];
   const message =
-    `its first instant waits for its own run ${spans(own)} before, which there is none of: start it once by hand, ` +
+    `its first instant waits for its own run ${formatSpans(own)} before, but there is no such run: start it once by hand, ` +
     '`millrace activate PROJECT/JOB TASK INSTANT`';
   return [{ path, message }];
 }
 
-function endless(own: readonly EdgeDefinition[], others: readonly EdgeDefinition[]): string {
+function endlessMessage(own: readonly EdgeDefinition[], others: readonly EdgeDefinition[]): string {
   const way =
     others.length === 0
       ? 'give it a trigger or another parent as well'
       : `with a threshold of more than ${own.length} it would wait for its other parents as well`;
-  return `once started it starts itself again ${spans(own)} later, and nothing ends that: ${way}`;
+  return `once started it starts itself again ${formatSpans(own)} later, without end: ${way}`;
 }
 
-function spans(edges: readonly EdgeDefinition[]): string {
+function formatSpans(edges: readonly EdgeDefinition[]): string {
   return [...new Set(edges.map(({ offsetMs }) => formatDuration(offsetMs)))].join(' and ');
 }
 
-/** `own`: those from its own runs of earlier instants. */
-function partedEdges(task: TaskDefinition): { own: EdgeDefinition[]; others: EdgeDefinition[] } {
+/** `own`: edges from the task's own runs of earlier instants. */
+function splitEdges(task: TaskDefinition): { own: EdgeDefinition[]; others: EdgeDefinition[] } {
   const isOwn = ({ parent, offsetMs }: EdgeDefinition): boolean =>
     parent.local && parent.kind === 'task' && parent.name === task.name && offsetMs !== 0;
   return { own: task.edges.filter(isOwn), others: task.edges.filter((edge) => !isOwn(edge)) };
 }
 
-/** Task name → the most runs in one instant, in the order of dependence; tasks on or behind a cycle are left out. */
+/** Task name → maximum runs in one instant. Parents come before children. Tasks on or behind a cycle are left out. */
 function mostRuns(tasks: readonly TaskDefinition[]): ReadonlyMap<string, number> {
   const byName = new Map(tasks.map((task) => [task.name, task]));
   const waitsFor = new Map(tasks.map((task) => [task.name, localParents(task)]));
@@ -74,19 +74,19 @@ function mostRuns(tasks: readonly TaskDefinition[]): ReadonlyMap<string, number>
   return most;
 }
 
-/** Without itself at an earlier instant: what that means for its runs, `runsOf` knows. */
+/** Leaves out the task's own earlier runs, which `runsOf` accounts for. */
 function localParents(task: TaskDefinition): Set<string> {
-  const { others } = partedEdges(task);
+  const { others } = splitEdges(task);
   return new Set(others.flatMap(({ parent }) => (parent.local && parent.kind === 'task' ? [parent.name] : [])));
 }
 
 /**
- * At least once, so that a warning about a task is not repeated for all that depend on it. Each run of its own past
- * gives `again` tokens, so in the long run r runs need r × threshold of them and get others + r × again.
+ * Returns at least 1, so that a warning about a task is not repeated for all tasks that depend on it. Each earlier run of the
+ * task itself gives `again` tokens, so in the long run r runs need r × threshold tokens and get others + r × again.
  */
 function runsOf(task: TaskDefinition, most: ReadonlyMap<string, number>): number {
   if (task.edges.length === 0) return 1;
-  const { own, others } = partedEdges(task);
+  const { own, others } = splitEdges(task);
   const again = mostTokens(own, new Map([[task.name, 1]]));
   if (again >= task.threshold) return Number.POSITIVE_INFINITY;
   return Math.max(1, Math.floor(mostTokens(others, most) / (task.threshold - again)));
@@ -103,7 +103,7 @@ function mostTokens(edges: readonly EdgeDefinition[], most: ReadonlyMap<string, 
   return [...groups.values()].reduce((sum, group) => sum + tokensOf(group, most), 0);
 }
 
-/** Of edges from one parent at one offset. */
+/** Maximum tokens from a group of edges with the same parent and offset. */
 function tokensOf(group: readonly EdgeDefinition[], most: ReadonlyMap<string, number>): number {
   const [first] = group;
   if (first === undefined) return 0;

@@ -1,4 +1,4 @@
-/** What Waterwheel's users write, idiom by idiom: such documents load unchanged. */
+/** Documents in the idioms of Waterwheel's users, which must load unchanged. */
 import { expect, test } from 'vitest';
 import type { JobDefinition } from '../definition.ts';
 import { parseJobText } from './parse-job.ts';
@@ -8,12 +8,12 @@ const uuid = '5f8f0b6e-52c4-4b57-9d3f-7d1a3b1c2e4f';
 function load(text: string, format: 'json' | 'yaml' = 'yaml'): JobDefinition {
   const parsed = parseJobText(text, format);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.faults));
-  // a job of triggers alone is one for others to depend on
+  // a job of only triggers exists for other jobs to depend on
   expect(parsed.warnings.map(({ path }) => path)).toEqual(parsed.job.tasks.length === 0 ? ['tasks'] : []);
   return parsed.job;
 }
 
-test('fan-out and fan-in, with a collector of failures and a cleanup on either path', () => {
+test('a job with fan-out, fan-in, a failure handler and a cleanup on either path is accepted', () => {
   const steps = ['b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'];
   const job = load(`
 uuid: ${uuid}
@@ -38,7 +38,7 @@ ${steps.map((step) => `  - {name: ${step}, depends: [task/a], docker: {image: al
   );
 });
 
-test('a task that waits for its own past, started by a trigger that fires once', () => {
+test('a task that waits for its own earlier run and is started by a trigger that fires once is accepted', () => {
   const job = load(`
 uuid: ${uuid}
 project: samples
@@ -55,7 +55,7 @@ tasks:
   expect(job.tasks[0]?.edges.map(({ offsetMs }) => offsetMs)).toEqual([0, 86_400_000]);
 });
 
-test('offsets on edges from triggers and tasks, as JSON', () => {
+test('offsets on edges from triggers and tasks are accepted in JSON', () => {
   const document = {
     uuid,
     project: 'samples',
@@ -73,7 +73,7 @@ test('offsets on edges from triggers and tasks, as JSON', () => {
   });
 });
 
-test('triggers that fire late and early, and one for each policy of catching up', () => {
+test('triggers with offsets, and with each catch-up policy, are accepted', () => {
   const policies = ['none', 'earliest', 'latest', 'random'];
   const job = load(`
 uuid: ${uuid}
@@ -92,7 +92,7 @@ tasks: []
   expect(job.triggers.slice(3).map(({ catchup }) => catchup)).toEqual(policies);
 });
 
-test('retries with sinks for success and failure', () => {
+test('retries with tasks for success and failure are accepted', () => {
   const job = load(`
 uuid: ${uuid}
 project: samples
@@ -113,7 +113,7 @@ tasks:
   });
 });
 
-test('a job without triggers that follows the tasks of another', () => {
+test('a job without triggers that follows the tasks of another job is accepted', () => {
   const job = load(`
 uuid: ${uuid}
 project: samples
@@ -129,7 +129,7 @@ tasks:
   ]);
 });
 
-test('a document as Waterwheel stores it, with null for what is absent', () => {
+test('a document as Waterwheel stores it, with null for absent fields, is accepted', () => {
   const document = {
     uuid,
     project: 'samples',
@@ -154,7 +154,7 @@ test('a document as Waterwheel stores it, with null for what is absent', () => {
   expect(load(JSON.stringify(document), 'json').tasks[0]?.runtime).toEqual({ kind: 'none' });
 });
 
-test('a reference to nothing is refused', () => {
+test('a reference that leads nowhere is rejected', () => {
   const text = `{"uuid": "${uuid}", "project": "p", "name": "n", "description": "", "triggers": [], "tasks": [{"name": "a", "depends": ["task/ghost"]}]}`;
   expect(parseJobText(text, 'json')).toMatchObject({ ok: false, faults: [{ path: 'tasks[0].depends[0]' }] });
 });

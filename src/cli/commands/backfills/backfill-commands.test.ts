@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { MillraceError } from '../../../errors.ts';
 import { newId } from '../../../kernel/id.ts';
 import { type LocalServer, shell, type SomeHandlers, startLocalServer } from '../../../../test/harness/cli/shell.ts';
-import { type Backfill, progressOf, teller } from './follow-backfill.ts';
+import { type Backfill, progressOf, makeProgressPrinter } from './follow-backfill.ts';
 import { makeOutput } from '../../print/output.ts';
 
 const at = '2030-01-01T00:00:00.000Z';
@@ -52,7 +52,7 @@ function backfill(fired: number, runs: Partial<Backfill['runs']>, state: Backfil
   };
 }
 
-/** A server on which the backfill goes through these scenes, one per look. */
+/** A server that returns these states of the backfill, one per request. */
 function scenes(steps: readonly (Backfill | MillraceError)[]): SomeHandlers {
   let look = 0;
   return {
@@ -68,7 +68,7 @@ function scenes(steps: readonly (Backfill | MillraceError)[]): SomeHandlers {
 const range = ['--first', '2030-01-01T01:00:00+01:00', '--last', '2030-01-03T00:00:00Z'];
 
 describe('backfill --wait', () => {
-  it('tells how far it has come, bears a server that is away for a moment, and ends well if all did', async () => {
+  it('backfill --wait prints the progress, survives a short outage, and ends with 0 if all runs succeeded', async () => {
     const { env } = await start(
       scenes([
         backfill(1, { ready: 1 }),
@@ -77,7 +77,7 @@ describe('backfill --wait', () => {
         backfill(3, { success: 3 }, 'done'),
       ]),
     );
-    // no line is due between the first and the last, however long it takes
+    // no line is due between the first and the last, even on a slow machine
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
     const ran = await shell(['backfill', job, ...range, '--wait'], { env });
     expect(ran).toMatchObject({ code: 0, stdout: `${id} done\n` });
@@ -88,7 +88,7 @@ describe('backfill --wait', () => {
     ]);
   });
 
-  it('on a terminal is one line that changes', async () => {
+  it('progress on a terminal is one line that is overwritten', async () => {
     const { env } = await start(scenes([backfill(1, { ready: 1 }), backfill(3, { success: 3 }, 'done')]));
     const { stderr } = await shell(['backfill', job, ...range, '--wait'], { env, tty: true });
     expect(stderr).toContain(
@@ -99,7 +99,7 @@ describe('backfill --wait', () => {
   it.each([
     ['failed', backfill(3, { success: 2, timeout: 1 }, 'done')],
     ['was cancelled', backfill(1, { success: 1 }, 'cancelled')],
-  ])('ends with 1 when some of it %s', async (_, last) => {
+  ])('backfill --wait ends with 1 if some of it %s', async (_, last) => {
     const { env } = await start(scenes([last]));
     const { code, stdout } = await shell(['backfill', job, ...range, '--wait', '--json'], { env });
     expect([code, JSON.parse(stdout)]).toEqual([1, last]);
@@ -107,7 +107,7 @@ describe('backfill --wait', () => {
 });
 
 describe('the progress of a backfill', () => {
-  it('tells the runs that are done, those of them that failed, and how the others stand', () => {
+  it('progress counts runs that are done, those that failed, and the others by state', () => {
     const runs = { success: 117, failure: 1, timeout: 1, error: 1, running: 5, ready: 195 };
     const words = '3 of 3 instants fired; runs so far: 120 of 320 done (3 failed), 195 ready, 5 running';
     expect(progressOf(backfill(3, runs))).toBe(words);
@@ -115,20 +115,20 @@ describe('the progress of a backfill', () => {
     expect(progressOf(backfill(2, {}))).toBe('2 of 3 instants fired');
   });
 
-  const heard = (tty: boolean, texts: readonly [atMs: number, text: string, last?: boolean][]): string => {
+  const printAll = (tty: boolean, texts: readonly [atMs: number, text: string, last?: boolean][]): string => {
     const stderr = Object.assign(new PassThrough(), { isTTY: tty, columns: 20 });
     const io = { stdin: new PassThrough(), stdout: new PassThrough(), stderr, env: {}, cwd: '/' };
     let nowMs = 0;
-    const tell = teller({ io, out: makeOutput(io, false) }, () => nowMs);
+    const print = makeProgressPrinter({ io, out: makeOutput(io, false) }, () => nowMs);
     for (const [atMs, text, last = false] of texts) {
       nowMs = atMs;
-      tell(text, last);
+      print(text, last);
     }
     return String(stderr.read());
   };
 
-  it('is a line now and then until the end where lines stay, even if nothing moves', () => {
-    const told = heard(false, [
+  it('progress without a terminal is printed at intervals, even if nothing changes', () => {
+    const printed = printAll(false, [
       [0, 'a'],
       [4_999, 'b'],
       [5_000, 'c'],
@@ -136,21 +136,21 @@ describe('the progress of a backfill', () => {
       [65_000, 'c'],
       [65_001, 'd', true],
     ]);
-    expect(told).toBe('a\nc\nc\nd\n');
+    expect(printed).toBe('a\nc\nc\nd\n');
   });
 
-  it('is cut where it would wrap, but for its last line', () => {
+  it('progress is truncated to the width of the terminal, except the last line', () => {
     const long = 'x'.repeat(30);
-    const told = heard(true, [
+    const printed = printAll(true, [
       [0, long],
       [1, long, true],
     ]);
-    expect(told).toBe(`\r\u001b[K${'x'.repeat(18)}…\r\u001b[K${long}\n`);
+    expect(printed).toBe(`\r\u001b[K${'x'.repeat(18)}…\r\u001b[K${long}\n`);
   });
 });
 
-describe('backfill', () => {
-  it('sends what was said, and answers the id alone', async () => {
+describe('backfill commands', () => {
+  it('backfill sends its flags, and prints only the id', async () => {
     const sent: unknown[] = [];
     const { env } = await start({
       'POST /api/jobs/{id}/backfill': async ({ params, body }) => {
@@ -177,7 +177,7 @@ describe('backfill', () => {
     expect(sent).toEqual([[job, { first, last, ...rest, limit: 1000 }]]);
   });
 
-  it('lists the instants of a dry run', async () => {
+  it('backfill --dry-run lists the instants', async () => {
     const preview = {
       dry_run: true as const,
       instants: { total: 5 },
@@ -187,10 +187,10 @@ describe('backfill', () => {
     const { env } = await start({ 'POST /api/jobs/{id}/backfill': async () => Response.json(preview) });
     const { code, stdout, stderr } = await shell(['backfill', job, ...range, '--dry-run'], { env });
     expect([code, stdout]).toEqual([0, 'INSTANT               TRIGGERS\n2030-01-01T00:00:00Z  a, b\n']);
-    expect(stderr).toBe('5 instants would fire; the list goes on at 2030-01-01T00:00:00Z\n');
+    expect(stderr).toBe('5 instants would fire; the list continues at 2030-01-01T00:00:00Z\n');
   });
 
-  it('is listed, and cancelled by its id', async () => {
+  it('a backfill is listed, and cancelled by its id', async () => {
     const { env, calls } = await start({
       'GET /api/backfills': async () => ({ items: [backfill(1, {})], next: null }),
       'GET /api/jobs/{id}/backfills': async () => ({ items: [], next: null }),
@@ -210,7 +210,7 @@ describe('backfill', () => {
 describe('backfill cancel', () => {
   const named = (name: string, more: Partial<Backfill> = {}) => ({ ...backfill(1, {}), name, ...more });
 
-  it('takes a name, unless two jobs have backfills of that name', async () => {
+  it('a backfill is cancelled by name, unless two jobs have backfills of that name', async () => {
     const items = [named('january'), named('twice'), named('twice', { id: newId() })];
     const { env, calls } = await start({
       'GET /api/backfills': async () => ({ items, next: null }),
@@ -223,13 +223,13 @@ describe('backfill cancel', () => {
     expect([twice.code, twice.stderr]).toEqual([2, expect.stringContaining('2 backfills are called twice')]);
     expect(await shell(['backfill', 'cancel', 'may'], { env })).toMatchObject({
       code: 5,
-      stderr: 'error: there is no backfill may\n',
+      stderr: 'error: backfill not found: may\n',
     });
   });
 });
 
-describe('a pool', () => {
-  it('is set, listed and deleted', async () => {
+describe('pool commands', () => {
+  it('a pool is set, listed and deleted', async () => {
     const pools = new Map<string, number>();
     const poolOf = (name: string) => ({ name, places: pools.get(name) ?? 0, used: 2, waiting: 3 });
     const { env } = await start({
@@ -251,14 +251,14 @@ describe('a pool', () => {
 describe('instants', () => {
   const tasks = { ...noRuns, success: 2, failure: 1 };
 
-  it('are listed with their states', async () => {
+  it('instants are listed with their states', async () => {
     const item = { instant: at, state: 'failure' as const, tasks, started_at: at, finished_at: null, active: true };
     const { env } = await start({ 'GET /api/jobs/{id}/instants': async () => ({ items: [item], next: null }) });
     const { stdout } = await shell(['instants', job], { env });
     expect(stdout).toMatch(/\n2030-01-01T00:00:00Z +failure +2030-01-01T00:00:00Z +- +2 success, 1 failure, active\n$/);
   });
 
-  it('are activated by filter, or only listed', async () => {
+  it('tokens are activated by filter, or only listed', async () => {
     const sent: unknown[] = [];
     const { env } = await start({
       'POST /api/jobs/{id}/activate': async ({ body }) => {
@@ -279,7 +279,7 @@ describe('instants', () => {
     ]);
   });
 
-  it('are chosen by the words that runs are chosen by, and by the one that lists of instants show', async () => {
+  it('tokens are filtered by the states of runs, and by the states in lists of instants', async () => {
     const sent: unknown[] = [];
     const { env } = await start({
       'POST /api/jobs/{id}/activate': async ({ body }) => {
@@ -299,7 +299,7 @@ describe('instants', () => {
   });
 });
 
-describe('what is not understood ends with 2', () => {
+describe('invalid command lines', () => {
   it.each([
     [['backfill', job]],
     [['backfill', job, '--first', at]],
@@ -311,7 +311,7 @@ describe('what is not understood ends with 2', () => {
     [['activate', job, 't']],
     [['activate', job, 't', at, '--state', 'failure']],
     [['activate', job, '--state', 'lost']],
-  ])('%j', async (argv) => {
+  ])('the command line %j ends with 2', async (argv) => {
     const { code, stdout } = await shell(argv, { env: { MILLRACE_URL: 'http://127.0.0.1:1' } });
     expect([code, stdout]).toEqual([2, '']);
   });

@@ -1,11 +1,11 @@
-/** `millrace backfill` and its kin: fire instants of a job again, see how far that has come, cancel it. */
+/** `millrace backfill` and `backfills`: fire instants of a job again, follow the progress, cancel. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { priority } from '../../../api/shapes.ts';
 import { MillraceError } from '../../../errors.ts';
 import { isId } from '../../../kernel/id.ts';
 import { Ended, exitCodes, UsageError } from '../../session/exit.ts';
-import { examples, integer, repeated, wordsOf } from '../../session/flags.ts';
+import { examples, integer, collectValues, wordsOf } from '../../session/flags.ts';
 import { type Backfill, fetchBackfill, followBackfill, progressOf } from './follow-backfill.ts';
 import type { Io } from '../../session/io.ts';
 import { jobArgument } from '../jobs/job-commands.ts';
@@ -16,8 +16,8 @@ import type { Server } from '../../session/server.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 
 const orders = ['earliest', 'latest', 'random'] as const;
-const previewed = 1_000;
-const mostListed = 10_000;
+const maxPreviewItems = 1_000;
+const maxListed = 10_000;
 
 const flags = z.object({
   first: z.string().optional(),
@@ -35,40 +35,40 @@ type Flags = z.output<typeof flags>;
 export function addBackfillCommands(program: Command, io: Io): void {
   const backfill = program
     .command('backfill')
-    .description('Fire all instants of a job from --first to --last again, between its live ones.')
+    .description('Fire all instants of a job from --first to --last again, while its triggers continue to fire.')
     .argument(...jobArgument)
     .option('--first <instant>', 'the first instant, such as 2030-01-01T00:00:00Z')
-    .option('--last <instant>', 'the last instant, itself included')
-    .option('--trigger <name>', 'of this trigger only; repeatable', repeated)
+    .option('--last <instant>', 'the last instant, inclusive')
+    .option('--trigger <name>', 'only instants of this trigger; repeatable', collectValues)
     .option('--order <order>', `${orders.join(', ')} (earliest)`, wordsOf(orders))
     .option('--priority <priority>', `${priority.options.join(', ')} (backfill)`, wordsOf(priority.options))
     .option('--missing', 'only instants that have never fired')
-    .option('--name <name>', 'asking again for the same name makes no second backfill')
+    .option('--name <name>', 'a second request with the same name creates no second backfill')
     .option('--dry-run', 'only list the instants')
-    .option('--wait', 'wait until it is over; exits with 1 if not all of it succeeded')
+    .option('--wait', 'wait until it ends; exits with 1 unless all runs succeeded')
     .action(verb(io, flags, makeBackfill));
   examples(backfill, [
     [
       'millrace backfill shop/daily --first 2030-01-01T00:00:00Z --last 2030-01-31T00:00:00Z --dry-run',
-      'what it would fire',
+      'list what it would fire',
     ],
     ['millrace backfill shop/daily --first 2030-01-01T00:00:00Z --last 2030-01-31T00:00:00Z --wait', 'January again'],
-    ['millrace backfill cancel 01890a5d-…', 'what runs finishes'],
+    ['millrace backfill cancel 01890a5d-…', 'running runs finish'],
   ]);
   addCancel(backfill, io);
   const list = program
     .command('backfills')
     .description('List backfills, the newest first.')
-    .argument('[job]', 'of this job only: PROJECT/NAME, or its UUID')
-    .option('--limit <n>', 'how many at most (20)', integer(1, mostListed))
+    .argument('[job]', 'only of this job: PROJECT/NAME, or its UUID')
+    .option('--limit <n>', 'how many at most (20)', integer(1, maxListed))
     .action(verb(io, z.object({ limit: z.int().default(20) }), showBackfills));
-  examples(list, [['millrace backfills shop/daily', 'how far each has come']]);
+  examples(list, [['millrace backfills shop/daily', 'with the progress of each']]);
 }
 
 function addCancel(backfill: Command, io: Io): void {
   const cancel = backfill
     .command('cancel')
-    .description('Cancel a backfill: it fires nothing more, its queued runs are cancelled, what runs finishes.')
+    .description('Cancel a backfill: it stops firing, its queued runs are cancelled, running runs finish.')
     .argument('<backfill>', 'its UUID or its name, as `millrace backfills` lists them')
     .action(verb(io, noOptions, cancelBackfill));
   examples(cancel, [
@@ -78,7 +78,7 @@ function addCancel(backfill: Command, io: Io): void {
 }
 
 async function makeBackfill(session: Session, [reference = '']: readonly string[], options: Flags): Promise<void> {
-  const body = wishOf(options);
+  const body = makeRequestBody(options);
   const server = await session.connect();
   const id = await findJob(server, reference);
   const made = await server.tenant('POST /api/jobs/{id}/backfill', { params: { id }, body });
@@ -94,7 +94,7 @@ async function makeBackfill(session: Session, [reference = '']: readonly string[
   showOutcome(session, await followBackfill(session, server, made.id));
 }
 
-function wishOf(options: Flags) {
+function makeRequestBody(options: Flags) {
   const { first, last, order, priority: rank, name } = options;
   if (first === undefined || last === undefined) throw new UsageError('a backfill needs --first and --last');
   return {
@@ -106,7 +106,7 @@ function wishOf(options: Flags) {
     only: options.missing ? ('missing' as const) : undefined,
     name,
     dry_run: options.dryRun,
-    limit: previewed,
+    limit: maxPreviewItems,
   };
 }
 
@@ -125,7 +125,7 @@ function showPreview({ out }: Session, preview: Preview): void {
       items.map((item) => [showTime(item.instant), item.triggers.join(', ')]),
     );
   });
-  const more = next === null ? '' : `; the list goes on at ${showTime(next)}`;
+  const more = next === null ? '' : `; the list continues at ${showTime(next)}`;
   out.note(`${count(instants.total, 'instant')} would fire${more}`);
 }
 
@@ -140,15 +140,15 @@ async function cancelBackfill(session: Session, [reference = '']: readonly strin
   const id = isId(reference) ? reference : await findNamed(server, reference);
   const before = await fetchBackfill(server, id);
   const answer = await server.tenant('POST /api/backfills/{id}/cancel', { params: { id } });
-  const done = before.state === 'running' ? '' : 'it was over already; ';
+  const done = before.state === 'running' ? '' : 'it had already ended; ';
   session.out.answer(answer, () => session.out.line(`${done}${progressOf(answer)}`));
 }
 
-/** Two jobs may have backfills of one name: then only the UUID will do. */
+/** Finds a backfill by name. If two jobs have backfills of that name, the UUID is required. */
 async function findNamed(server: Server, name: string): Promise<string> {
-  const named = (await listBackfills(server, undefined, mostListed)).filter((each) => each.name === name);
+  const named = (await listBackfills(server, undefined, maxListed)).filter((each) => each.name === name);
   const [found, ...others] = named;
-  if (found === undefined) throw new MillraceError('not_found', `there is no backfill ${name}`);
+  if (found === undefined) throw new MillraceError('not_found', `backfill not found: ${name}`);
   if (others.length === 0) return found.id;
   const ids = named.map(({ id, job }) => `${id} (${job.project}/${job.name})`).join(', ');
   throw new UsageError(`${count(named.length, 'backfill')} are called ${name}; give the UUID: ${ids}`);

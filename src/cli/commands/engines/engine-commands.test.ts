@@ -13,7 +13,7 @@ let home: string;
 let server: LocalServer;
 let tenants: { name: string; version: string | null }[] = [];
 let unknown: string[] = [];
-/** The server has another home, without what is here. */
+/** The server has another home, without the engines of this one. */
 let isElsewhere = false;
 beforeAll(async () => {
   server = await startLocalServer({
@@ -42,8 +42,8 @@ const served = (...argv: string[]): Promise<Ran> =>
   shell(['engine', ...argv], { env: { ...server.env, MILLRACE_HOME: home } });
 const inside = (): Promise<string[]> => readdir(join(home, 'engines')).catch(() => []);
 
-describe('millrace engine', () => {
-  it('adds without a server, and says what it added', async () => {
+describe('engine commands', () => {
+  it('engine add works without a server, and prints what it added', async () => {
     const build = await engineBuild({ version });
     const files = await readdir(join(build, 'migrations', 'tenant'));
     const migrations = files.filter((name) => name.endsWith('.sql')).length;
@@ -58,7 +58,7 @@ describe('millrace engine', () => {
     expect(await alone('add', 'nowhere')).toMatchObject({ code: 5, stderr: 'error: there is no /nowhere\n' });
   });
 
-  it('lists what is here, with those who use it where a server says so', async () => {
+  it('engine list prints the installed versions, with their tenants if a server answers', async () => {
     await alone('add', await engineBuild({ version }));
     const lonely = await alone('list');
     expect(lonely.code).toBe(0);
@@ -67,7 +67,7 @@ describe('millrace engine', () => {
       `${version}         ${contractNumber}  usable                ?`,
       `${packageVersion}                ${contractNumber}  usable; this release  ?`,
     ]);
-    expect(lonely.stderr).toContain('which tenants use them is not known: no server is known');
+    expect(lonely.stderr).toContain('the tenants of each version are not known: no server is known');
     tenants = [
       { name: 'one', version },
       { name: 'two', version },
@@ -79,14 +79,14 @@ describe('millrace engine', () => {
     expect(JSON.parse(known.stdout)).toEqual([
       { version, contract: contractNumber, fault: null, running: false, tenants: ['one', 'two'] },
       { version: packageVersion, contract: contractNumber, fault: null, running: true, tenants: [] },
-      { version: '0.0.9', contract: null, fault: 'not here', running: false, tenants: ['lost'] },
+      { version: '0.0.9', contract: null, fault: 'not installed here', running: false, tenants: ['lost'] },
     ]);
     const [, , own, lost] = (await served('list')).stdout.split('\n');
     expect(own).toMatch(/ -$/);
-    expect(lost).toMatch(/^0\.0\.9 +- +not here +lost$/);
+    expect(lost).toMatch(/^0\.0\.9 +- +not installed here +lost$/);
   });
 
-  it('removes what no tenant uses, and nothing that one does', async () => {
+  it('engine remove removes only a version that no tenant uses', async () => {
     await alone('add', await engineBuild({ version }));
     tenants = [{ name: 'one', version }];
     for (const flags of [[], ['--force']]) {
@@ -101,14 +101,14 @@ describe('millrace engine', () => {
     expect(await served('remove', version)).toMatchObject({ code: 5 });
   });
 
-  it('removes what the server has never heard of', async () => {
+  it('engine remove removes a version that the server does not know', async () => {
     await alone('add', await engineBuild({ version }));
     isElsewhere = true;
     expect(await served('remove', version)).toMatchObject({ code: 0 });
     expect(await inside()).toEqual([]);
   });
 
-  it('does not remove what may be in use while no server answers, unless it is forced', async () => {
+  it('engine remove needs --force if no server answers', async () => {
     await alone('add', await engineBuild({ version }));
     const refused = await alone('remove', version);
     expect(refused).toMatchObject({ code: 3 });
@@ -118,7 +118,7 @@ describe('millrace engine', () => {
     expect(await inside()).toEqual([]);
   });
 
-  it('does not remove what may be in use by one that cannot be looked at, unless it is forced', async () => {
+  it('engine remove needs --force if the version of a tenant cannot be read', async () => {
     await alone('add', await engineBuild({ version }));
     unknown = ['far'];
     for (const command of [
@@ -136,7 +136,7 @@ describe('millrace engine', () => {
     expect(await inside()).toEqual([]);
   });
 
-  it('replaces a version that no tenant uses, or by force one that is used', async () => {
+  it('engine add --replace replaces a version that no tenant uses, or by --force one that is used', async () => {
     const build = await engineBuild({ version });
     await alone('add', build);
     tenants = [{ name: 'one', version }];

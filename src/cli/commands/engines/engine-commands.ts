@@ -1,4 +1,4 @@
-/** `millrace engine`: the engines in this machine's home. They are files: only who uses them is asked of the server. */
+/** `millrace engine`: the engines in the home of this machine. They are files; the server only says which tenants use them. */
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { z } from 'zod';
@@ -18,26 +18,26 @@ import { noOptions, type Session, verb } from '../../session/session.ts';
 
 const addFlags = z.object({ replace: z.boolean().default(false), force: z.boolean().default(false) });
 const removeFlags = z.object({ force: z.boolean().default(false) });
-const forceHelp = 'although it is not known whether a tenant uses it: no server answers, say';
+const forceHelp = 'even if it is not known whether a tenant uses it, for example without a server';
 
 export function addEngineCommands(program: Command, io: Io): void {
   const engine = program
     .command('engine')
-    .description('Keep several versions of Millrace side by side: each tenant is served by the one it is at.');
+    .description('Manage the installed versions of Millrace. Each tenant is served by its own version.');
   const add = engine
     .command('add')
     .description('Add a version to this home. Tenants can be upgraded to it at once; nothing is restarted.')
     .argument('<source>', 'a folder with a release of Millrace, or its tarball (`npm pack millrace@VERSION`)')
-    .option('--replace', 'put it in the place of the same version, if no tenant uses that')
+    .option('--replace', 'replace the same version, if no tenant uses it')
     .option('--force', 'with --replace: although tenants use it, or it is not known whether they do')
     .action(verb(io, addFlags, addOne));
   examples(add, [
     ['millrace engine add millrace-0.2.0.tgz', 'as `npm pack millrace@0.2.0` wrote it'],
-    ['millrace engine add "$(npm root -g)/millrace"', 'keep the release that is installed now, before a newer one is'],
+    ['millrace engine add "$(npm root -g)/millrace"', 'keep the installed release before you install a newer one'],
   ]);
   const list = engine
     .command('list')
-    .description('List the versions that are here, whether they can be used, and by which tenants they are.');
+    .description('List the installed versions, whether they are usable, and which tenants use them.');
   list.action(verb(io, noOptions, listAll));
   examples(list, [['millrace engine list', 'the newest first']]);
   const remove = engine
@@ -54,7 +54,7 @@ async function addOne(
   [source = '']: readonly string[],
   flags: z.output<typeof addFlags>,
 ): Promise<void> {
-  const mayReplace = (version: string): Promise<void> => refuseInUse(session, version, 'replaced', flags.force);
+  const mayReplace = (version: string): Promise<void> => rejectInUse(session, version, 'replaced', flags.force);
   const added = await addEngine(
     await findHome(session.place),
     resolve(session.io.cwd, source),
@@ -71,7 +71,7 @@ async function removeOne(
   [version = '']: readonly string[],
   { force }: z.output<typeof removeFlags>,
 ): Promise<void> {
-  await refuseInUse(session, version, 'removed', force);
+  await rejectInUse(session, version, 'removed', force);
   await removeEngine(await findHome(session.place), version);
   session.out.answer({ version, removed: true }, () => session.out.line(`engine ${version} is removed`));
 }
@@ -79,10 +79,12 @@ async function removeOne(
 async function listAll(session: Session): Promise<void> {
   const running = { version: packageVersion, contract: contractNumber };
   const engines = await listEngines(running, enginesFolder(await findHome(session.place)));
-  const users = await usersOf(session).catch((error: unknown) => {
-    session.out.note(`which tenants use them is not known: ${error instanceof Error ? error.message : String(error)}`);
+  const users = await fetchUsers(session).catch((error: unknown) => {
+    session.out.note(
+      `the tenants of each version are not known: ${error instanceof Error ? error.message : String(error)}`,
+    );
   });
-  const shown = [...engines, ...missing(engines, users?.keys() ?? [])]
+  const shown = [...engines, ...missingEngines(engines, users?.keys() ?? [])]
     .sort((a, b) => compareVersions(b.version, a.version))
     .map((each) => ({ ...each, tenants: users ? (users.get(each.version) ?? []) : null }));
   session.out.answer(shown, () => {
@@ -103,12 +105,12 @@ async function listAll(session: Session): Promise<void> {
   });
 }
 
-/** Versions that tenants are at, and that cannot serve them. */
-function missing(engines: readonly InstalledEngine[], used: Iterable<string>): InstalledEngine[] {
+/** Versions of tenants that are not installed here. */
+function missingEngines(engines: readonly InstalledEngine[], used: Iterable<string>): InstalledEngine[] {
   const here = new Set(engines.map(({ version }) => version));
   return [...used]
     .filter((version) => !here.has(version))
-    .map((version) => ({ version, contract: null, fault: 'not here', running: false }));
+    .map((version) => ({ version, contract: null, fault: 'not installed here', running: false }));
 }
 
 function stateOf({ fault, running }: { fault: string | null; running: boolean }): string {
@@ -116,8 +118,8 @@ function stateOf({ fault, running }: { fault: string | null; running: boolean })
   return running ? 'usable; this release' : 'usable';
 }
 
-/** The tenants of each version, as the launcher saw them last. */
-async function usersOf(session: Session): Promise<Map<string, string[]>> {
+/** The tenants of each version, as the launcher last recorded them. */
+async function fetchUsers(session: Session): Promise<Map<string, string[]>> {
   const server = await session.connect();
   const users = new Map<string, string[]>();
   for (const { name, version } of await listTenants(server))
@@ -125,35 +127,35 @@ async function usersOf(session: Session): Promise<Map<string, string[]>> {
   return users;
 }
 
-/** By what is recorded in the databases now: what is listed may be of a minute ago. */
-async function refuseInUse(session: Session, version: string, what: string, force: boolean): Promise<void> {
+/** Reads the versions from the databases, because the recorded list may be a minute old. */
+async function rejectInUse(session: Session, version: string, what: string, force: boolean): Promise<void> {
   try {
     const server = await session.connect();
-    const { tenants, unknown } = await listEngineUsers(server, version).catch(nobody);
+    const { tenants, unknown } = await listEngineUsers(server, version).catch(noUsersIfUnknown);
     if (tenants.length > 0 && !(force && what === 'replaced'))
       throw new MillraceError(
         'conflict',
-        `engine ${version} is used by ${count(tenants.length, 'tenant')} (${named(tenants)}) and is not ${what}; ${what === 'replaced' ? 'upgrade them first, or replace it with --force if it is broken' : 'upgrade them first'}`,
+        `engine ${version} is used by ${count(tenants.length, 'tenant')} (${formatNames(tenants)}) and is not ${what}; ${what === 'replaced' ? 'upgrade them first, or replace it with --force if it is broken' : 'upgrade them first'}`,
       );
     if (unknown.length > 0)
       throw new MillraceError(
         'unreachable',
-        `the version of ${count(unknown.length, 'tenant')} (${named(unknown)}) is not known`,
+        `the version of ${count(unknown.length, 'tenant')} (${formatNames(unknown)}) is not known`,
       );
   } catch (error) {
     if (!(error instanceof MillraceError) || error.code !== 'unreachable') throw error;
     if (force) return;
     const unknown = `it is not known whether a tenant uses engine ${version}: ${error.message}`;
-    throw new MillraceError('unreachable', `${unknown}. With --force it is ${what} all the same`, { cause: error });
+    throw new MillraceError('unreachable', `${unknown}. With --force it is ${what} anyway`, { cause: error });
   }
 }
 
-/** A server with another home may never have heard of what is here. */
-function nobody(error: unknown): { tenants: string[]; unknown: string[] } {
+/** A server with another home may not know this version. Then no tenant of it uses the version. */
+function noUsersIfUnknown(error: unknown): { tenants: string[]; unknown: string[] } {
   if (error instanceof CallFailed && error.problem?.code === 'not_found') return { tenants: [], unknown: [] };
   throw error;
 }
 
-function named(tenants: readonly string[]): string {
+function formatNames(tenants: readonly string[]): string {
   return `${tenants.slice(0, 5).join(', ')}${tenants.length > 5 ? ', …' : ''}`;
 }

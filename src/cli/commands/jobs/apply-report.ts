@@ -1,10 +1,10 @@
-/** What `apply` says: per job what became of it and what changed, or the whole as JSON. */
+/** The report of `apply`: the outcome and the changes of each job, or all of it as JSON. */
 import type { z } from 'zod';
 import type { TenantEndpoints } from '../../../api/endpoints.ts';
 import type { Fault } from '../../../errors.ts';
 import { renderChanges } from '../../print/diff.ts';
 import { jobKey } from './documents.ts';
-import { outlookLines, setOffLines } from './forecast.ts';
+import { outlookLines, startedLines } from './forecast.ts';
 import { count, type Output } from '../../print/output.ts';
 import { type Style } from '../../print/paint.ts';
 import { oneLine } from '../../print/width.ts';
@@ -17,10 +17,10 @@ interface About {
   readonly name: string;
 }
 
-/** `follows`: in a dry run, a job that refers to others which would be made first, so the server cannot compare it yet. */
+/** `follows`: in a dry run, a job that refers to jobs which this apply would create, so the server cannot compare it yet. */
 interface Success extends About, Omit<Applied, 'id' | 'outcome' | 'version'> {
   readonly outcome: Applied['outcome'] | 'follows';
-  /** null: in a dry run, not known yet. */
+  /** null: not known yet, in a dry run. */
   readonly id: string | null;
   readonly version: number | null;
 }
@@ -39,7 +39,7 @@ export interface Report {
   readonly pruned: readonly { readonly id: string; readonly project: string; readonly name: string }[];
 }
 
-const looks = {
+const outcomeStyles = {
   created: ['+', 'green'],
   changed: ['~', 'yellow'],
   unchanged: ['=', 'dim'],
@@ -59,7 +59,7 @@ export function applyReport(out: Output, report: Report): void {
 }
 
 function showResult(out: Output, result: Result): void {
-  const [mark, style] = looks[result.outcome];
+  const [mark, style] = outcomeStyles[result.outcome];
   const title = oneLine(jobKey(result));
   if (result.outcome === 'failed') {
     out.line(
@@ -70,7 +70,7 @@ function showResult(out: Output, result: Result): void {
   }
   const version = result.version === null ? '' : ` (version ${result.version})`;
   out.line(`${out.paint(style, `${mark} ${title} ${outcomeText(result)}`)}${version}`);
-  // of a new job all is new: the file says it better
+  // a new job would list its whole file as changes
   const changes = result.outcome === 'created' ? [] : result.changes;
   for (const line of renderChanges(changes, out.paint)) out.line(line);
   for (const line of causedLines(result, out)) out.line(line);
@@ -79,14 +79,14 @@ function showResult(out: Output, result: Result): void {
   }
 }
 
-/** A dry run is for reading all of it; of a real one, what it has set off is enough. */
+/** A dry run prints the whole forecast, a real run only what triggers do now. */
 function causedLines({ outlook, dry_run: dryRun }: Success, out: Output): string[] {
   if (outlook === undefined) return [];
-  return dryRun ? outlookLines(outlook, out.width) : setOffLines(outlook);
+  return dryRun ? outlookLines(outlook, out.width) : startedLines(outlook);
 }
 
 function outcomeText({ outcome, dry_run }: Success): string {
-  if (outcome === 'follows') return 'would follow: it refers to what this apply would make';
+  if (outcome === 'follows') return 'would follow: it refers to jobs that this apply would create';
   return dry_run && outcome !== 'unchanged' ? `would be ${outcome}` : outcome;
 }
 

@@ -37,7 +37,7 @@ const apply = (argv: string[], options: ShellOptions = {}): Promise<Ran> =>
 const writes = (): string[] => server.calls.filter((call) => !call.startsWith('GET') && !call.includes('dry_run=true'));
 
 describe('apply', () => {
-  it('creates, tells what changed, and tells when nothing did', async () => {
+  it('apply creates a job, and reports its changes or that it is unchanged', async () => {
     await file('a.yaml', job('a'));
     expect((await apply(['-f', 'a.yaml'])).stdout).toBe('+ p/a created (version 1)\n');
     expect((await apply(['-f', 'a.yaml'])).stdout).toBe('= p/a unchanged (version 1)\n');
@@ -48,7 +48,7 @@ describe('apply', () => {
     expect(stderr).toBe('1 job: 1 changed\n');
   });
 
-  it('applies a folder of jobs that refer to each other in one go', async () => {
+  it('apply applies a folder of jobs that refer to each other at once', async () => {
     await file('jobs/1.yaml', job('first', after('second', 'third')));
     await file('jobs/2.yaml', `${job('second', after('third'))}---\n${job('other')}`);
     await file('jobs/3.yaml', job('third'));
@@ -58,7 +58,7 @@ describe('apply', () => {
     expect(writes()).toHaveLength(4);
   });
 
-  it('writes nothing when one file has a fault', async () => {
+  it('apply writes nothing if one file has a fault', async () => {
     await file('good.yaml', job('good'));
     await file('bad.yaml', job('bad', 'tasks: [{name: t, threshold: 0}]'));
     const { code, stdout, stderr } = await apply(['-f', 'good.yaml', '-f', 'bad.yaml']);
@@ -67,7 +67,7 @@ describe('apply', () => {
     expect(server.calls).toEqual([]);
   });
 
-  it('makes a project only if asked', async () => {
+  it('apply creates a project only with --create-project', async () => {
     await file('a.yaml', job('a', undefined, 'new'));
     const refused = await apply(['-f', 'a.yaml']);
     expect(refused.code).toBe(5);
@@ -77,7 +77,7 @@ describe('apply', () => {
     expect(made.stdout).toBe('+ project new created\n+ new/a created (version 1)\n');
   });
 
-  it('reads stdin, and answers in JSON', async () => {
+  it('apply reads stdin, and prints JSON', async () => {
     const { stdout } = await apply(['-f', '-', '--json'], { stdin: job('a') });
     expect(JSON.parse(stdout)).toMatchObject({
       dry_run: false,
@@ -97,7 +97,7 @@ describe('apply', () => {
     });
   });
 
-  it('tells a reference that nothing meets, applies the others, and ends with 1', async () => {
+  it('apply reports a reference that leads nowhere, applies the other jobs, and ends with 1', async () => {
     await file('a.yaml', job('a', after('nowhere')));
     await file('b.yaml', job('b'));
     const { code, stdout } = await apply(['-f', '.']);
@@ -108,21 +108,21 @@ describe('apply', () => {
     expect(world.jobNames()).toEqual(['p/b']);
   });
 
-  it('ends with 4 where the key may not apply', async () => {
+  it('apply ends with 4 if the key is not allowed to apply', async () => {
     await file('a.yaml', job('a'));
     const { code, stderr } = await apply(['-f', '.'], { env: { ...server.env, MILLRACE_KEY: 'viewer-key' } });
     expect(code).toBe(4);
     expect(stderr).toContain('the role viewer may not do this');
   });
 
-  it('shows warnings', async () => {
+  it('apply prints warnings', async () => {
     await file('a.yaml', job('a', 'tasks: [{name: s}, {name: t, depends: [task/s], threshold: 5}]'));
     expect((await apply(['-f', '.'])).stdout).toContain('    ! warning: tasks[1].threshold: ');
   });
 });
 
 describe('apply --dry-run', () => {
-  it('writes nothing, and understands references to what would be made', async () => {
+  it('a dry run writes nothing, and accepts references to jobs that would be created', async () => {
     await file('a.yaml', job('a', after('b')));
     await file('b.yaml', job('b'));
     await file('c.yaml', job('c', after('nowhere')));
@@ -130,7 +130,7 @@ describe('apply --dry-run', () => {
     const { code, stdout } = await apply(['-f', '.', '--dry-run', '--create-project']);
     expect(code).toBe(1);
     expect(stdout).toContain('+ project new would be created\n');
-    expect(stdout).toContain('+ p/a would follow: it refers to what this apply would make\n');
+    expect(stdout).toContain('+ p/a would follow: it refers to jobs that this apply would create\n');
     expect(stdout).toContain('+ p/b would be created (version 1)\n');
     expect(stdout).toContain('✗ p/c failed');
     expect(stdout).toContain('+ new/d would be created (version 1)\n');
@@ -146,21 +146,21 @@ describe('apply --prune', () => {
     server.calls.length = 0;
   });
 
-  it('deletes what no file names, in the projects of the files only', async () => {
+  it('--prune deletes jobs that no file names, only in the projects of the files', async () => {
     const { code, stdout } = await apply(['-f', 'jobs', '--prune', '--yes']);
     expect(code).toBe(0);
     expect(stdout).toBe('= p/a unchanged (version 1)\n- p/old deleted\n');
     expect(world.jobNames()).toEqual(['p/a', 'q/x']);
   });
 
-  it('needs --yes without a terminal, before anything is written', async () => {
+  it('--prune needs --yes without a terminal, before anything is written', async () => {
     const { code, stderr } = await apply(['-f', 'jobs', '--prune']);
     expect(code).toBe(2);
     expect(stderr).toContain('--yes');
     expect(server.calls).toEqual([]);
   });
 
-  it('asks on a terminal, and takes no for an answer', async () => {
+  it('--prune asks on a terminal, and deletes nothing after "no"', async () => {
     const refused = await apply(['-f', 'jobs', '--prune'], { tty: true, stdin: 'n\n' });
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('  p/old\nDelete 1 job that no file names? [y/N] ');
@@ -170,13 +170,13 @@ describe('apply --prune', () => {
     expect(world.jobNames()).not.toContain('p/old');
   });
 
-  it('only lists with --dry-run', async () => {
+  it('--prune only lists jobs with --dry-run', async () => {
     const { stdout } = await apply(['-f', 'jobs', '--prune', '--dry-run']);
     expect(stdout).toContain('- p/old would be deleted\n');
     expect(writes()).toEqual([]);
   });
 
-  it('deletes nothing when a job failed', async () => {
+  it('--prune deletes nothing if a job failed', async () => {
     await file('jobs/b.yaml', job('b', after('nowhere')));
     expect((await apply(['-f', 'jobs', '--prune', '--yes'])).code).toBe(1);
     expect(world.jobNames()).toContain('p/old');

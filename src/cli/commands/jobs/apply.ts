@@ -1,11 +1,11 @@
 /**
- * `millrace apply`: makes the server's jobs what the files say.
+ * `millrace apply`: creates or replaces the jobs on the server from files.
  *
- * 1. Every file is validated here; if one has a fault, nothing is sent.
- * 2. Projects must exist, or are made if asked.
- * 3. Jobs go one by one, those that others refer to first; one that refers to a job which is not there yet is tried
- *    again as long as others succeed.
- * 4. With `--prune`, what the files do not name is deleted last, and only if all went well.
+ * 1. Every file is validated here. If one has a fault, nothing is sent.
+ * 2. Projects must exist, or are created with `--create-project`.
+ * 3. Jobs are sent one by one, those that others refer to first. A job that refers to a missing job is retried as long as
+ *    other jobs succeed.
+ * 4. With `--prune`, jobs that no file names are deleted last, and only if every job was applied.
  */
 import { MillraceError } from '../../../errors.ts';
 import { CallFailed } from '../../../http/client.ts';
@@ -23,7 +23,7 @@ import { oneLine } from '../../print/width.ts';
 export interface ApplyOptions {
   readonly file: readonly string[];
   readonly dryRun: boolean;
-  /** Of what would be caught up, list what comes after this. */
+  /** List the instants to be caught up after this one. */
   readonly after?: string | undefined;
   readonly createProject: boolean;
   readonly prune: boolean;
@@ -35,11 +35,11 @@ type Projects = ReadonlyMap<string, string | undefined>;
 
 export async function apply(session: Session, options: ApplyOptions): Promise<void> {
   if (options.prune && !options.yes && !options.dryRun && !canAsk(session.io)) {
-    throw new UsageError('--prune deletes jobs: say --yes as well, or look first with --dry-run');
+    throw new UsageError('--prune deletes jobs: add --yes to confirm, or preview with --dry-run');
   }
-  if (options.after !== undefined && !options.dryRun) throw new UsageError('--after goes with --dry-run');
+  if (options.after !== undefined && !options.dryRun) throw new UsageError('--after needs --dry-run');
   const after = options.after === undefined ? undefined : checkInstant(options.after);
-  const { documents } = refuseFaults(await readJobs(session.io, options.file));
+  const { documents } = rejectFaults(await readJobs(session.io, options.file));
   const server = await session.connect();
   const projects = await prepareProjects(server, documents, options);
   const report = await applyJobs(session, server, documents, { projects, dryRun: options.dryRun, after });
@@ -51,7 +51,7 @@ export async function apply(session: Session, options: ApplyOptions): Promise<vo
   if (failed) throw new Ended(exitCodes.failed);
 }
 
-/** If it breaks off in the middle, what was done by then is told all the same. */
+/** If it fails in the middle, it still reports what was done so far. */
 async function applyJobs(
   session: Session,
   server: Server,
@@ -74,7 +74,7 @@ async function applyJobs(
   return report();
 }
 
-function refuseFaults(read: ReadJobs): ReadJobs {
+function rejectFaults(read: ReadJobs): ReadJobs {
   if (read.faults.length === 0) return read;
   const faults = read.faults.map(({ source, path, message }) => ({
     path: path === '' ? source : `${source}:${path}`,
@@ -92,8 +92,8 @@ async function prepareProjects(
   const wanted = new Map(documents.map(({ job }) => [job.project, existing.get(job.project)]));
   const missing = [...wanted].flatMap(([name, id]) => (id === undefined ? [name] : []));
   if (missing.length > 0 && !options.createProject) {
-    const hint = 'make it with `millrace project create`, or add --create-project';
-    throw new MillraceError('not_found', `there is no project ${missing.join(', ')}; ${hint}. Nothing was applied`);
+    const hint = 'create it with `millrace project create`, or add --create-project';
+    throw new MillraceError('not_found', `project not found: ${missing.join(', ')}; ${hint}. Nothing was applied`);
   }
   if (!options.dryRun) for (const name of missing) await server.tenant('POST /api/projects', { body: { name } });
   return wanted;
@@ -107,7 +107,7 @@ interface Circumstances {
   readonly after: string | undefined;
 }
 
-/** Tries those that were refused for a reference again, until a round brings nothing. */
+/** Retries jobs with unresolved references, until a round makes no progress. */
 async function applyAll(
   server: Server,
   documents: readonly JobDocument[],
@@ -120,7 +120,8 @@ async function applyAll(
     const refused: JobDocument[] = [];
     for (const document of pending) {
       const answer = await applyOne(server, document, by);
-      const result = by.dryRun && isReferenceFault(answer) ? unlessMet(answer, document, documents) : answer;
+      const result =
+        by.dryRun && isReferenceFault(answer) ? acceptFutureReferences(answer, document, documents) : answer;
       results.set(document, result);
       if (isReferenceFault(result)) refused.push(document);
     }
@@ -135,8 +136,8 @@ function isReferenceFault(result: Result): boolean {
 async function applyOne(server: Server, document: JobDocument, by: Circumstances): Promise<Result> {
   const { source: file, job } = document;
   const about = { file, project: job.project, name: job.name };
-  // nobody to ask: the project would be made first
-  if (by.dryRun && by.projects.get(job.project) === undefined) return { ...about, ...unasked };
+  // the server cannot compare, because the project would be created first
+  if (by.dryRun && by.projects.get(job.project) === undefined) return { ...about, ...presumed };
   try {
     const answer: Applied = await server.tenant('PUT /api/jobs', {
       query: { dry_run: by.dryRun ? 'true' : 'false', after: by.after },
@@ -154,7 +155,7 @@ async function applyOne(server: Server, document: JobDocument, by: Circumstances
   }
 }
 
-const unasked = {
+const presumed = {
   outcome: 'created',
   id: null,
   version: 1,
@@ -163,8 +164,8 @@ const unasked = {
   changes: [],
 } satisfies Partial<Result>;
 
-/** In a dry run a reference to what this apply would make is no fault. */
-function unlessMet(result: Result, document: JobDocument, all: readonly JobDocument[]): Result {
+/** In a dry run, a reference to a job that this apply would create is no fault. */
+function acceptFutureReferences(result: Result, document: JobDocument, all: readonly JobDocument[]): Result {
   if (result.outcome !== 'failed' || result.error.faults.length === 0) return result;
   const jobs = new Map(all.map(({ job }) => [jobKey(job), job]));
   const met = result.error.faults.every((fault) => {
@@ -173,10 +174,10 @@ function unlessMet(result: Result, document: JobDocument, all: readonly JobDocum
     return reference !== undefined && target !== undefined && hasPart(target, reference);
   });
   const { file, project, name } = result;
-  return met ? { ...unasked, file, project, name, outcome: 'follows', version: null } : result;
+  return met ? { ...presumed, file, project, name, outcome: 'follows', version: null } : result;
 }
 
-/** Jobs of the projects in question that no document stands for, told by id: a renamed job is still the same. */
+/** Finds jobs of these projects that no document describes. They are compared by id, so a renamed job is kept. */
 async function findSurplus(server: Server, projects: Projects, results: readonly Result[]): Promise<Report['pruned']> {
   const kept = new Set(results.flatMap((result) => (result.outcome === 'failed' ? [] : [result.id, jobKey(result)])));
   const surplus: { id: string; project: string; name: string }[] = [];

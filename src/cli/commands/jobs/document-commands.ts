@@ -1,12 +1,12 @@
 /**
  * Commands about job documents: apply, validate, schema.
  *
- * What reads documents (YAML, the validator) is loaded when it is needed: other commands start 0.1 s sooner for it.
+ * The code that reads documents (YAML, the validator) is loaded on demand, so that other commands start 0.1 s sooner.
  */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { Ended, exitCodes } from '../../session/exit.ts';
-import { examples, repeated } from '../../session/flags.ts';
+import { examples, collectValues } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { count } from '../../print/output.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
@@ -26,7 +26,7 @@ export function addDocumentCommands(program: Command, io: Io): void {
     .command('schema')
     .description('Print the JSON Schema of job documents, for editors and other tools. Needs no server.')
     .action(verb(io, noOptions, printSchema));
-  examples(schema, [['millrace schema > job.schema.json', 'and name it in your editor']]);
+  examples(schema, [['millrace schema > job.schema.json', 'then select it in your editor']]);
 }
 
 const applyFlags = z.object({
@@ -45,17 +45,21 @@ function addApply(program: Command, io: Io): void {
       'Create or replace jobs from files, and show what changes. All files are checked first: if one has a fault, ' +
         'nothing is written. Jobs may refer to each other in any order.',
     )
-    .requiredOption('-f, --file <path>', 'a file (.json, .yaml, .yml), a folder, or - for stdin; repeatable', repeated)
+    .requiredOption(
+      '-f, --file <path>',
+      'a file (.json, .yaml, .yml), a folder, or - for stdin; repeatable',
+      collectValues,
+    )
     .option('--dry-run', 'only show what would change, and what would fire or be caught up at once')
-    .option('--after <instant>', 'with --dry-run: of what would be caught up, list what comes after this instant')
-    .option('--create-project', 'make the projects that do not exist yet')
-    .option('--prune', 'the files are the whole truth: delete other jobs of the projects they name')
+    .option('--after <instant>', 'with --dry-run: list the instants to be caught up after this one')
+    .option('--create-project', 'create the projects that do not exist yet')
+    .option('--prune', 'delete the jobs of these projects that no file describes')
     .option('--yes', 'do not ask before deleting')
     .action(verb(io, applyFlags, async (session, _, flags) => (await import('./apply.ts')).apply(session, flags)));
   examples(command, [
     ['millrace apply -f daily.yaml --create-project', 'the first job of a project'],
     ['millrace apply -f jobs/ --dry-run', 'what would change'],
-    ['millrace apply -f jobs/ --prune --yes', 'in a deployment: the folder is the truth'],
+    ['millrace apply -f jobs/ --prune --yes', 'in a deployment: the folder describes all jobs'],
     ['generate | millrace apply -f -', 'from another program'],
   ]);
 }

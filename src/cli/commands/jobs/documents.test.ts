@@ -26,7 +26,7 @@ const job = (name: string, tasks = 'tasks: [{name: t}]'): string =>
   `project: p\nname: ${name}\ndescription: ''\ntriggers: []\n${tasks}\n`;
 
 describe('validate', () => {
-  it('accepts files, folders and stdin, JSON and YAML of several documents', async () => {
+  it('validate accepts files, folders and stdin, JSON and YAML of several documents', async () => {
     await files({
       'jobs/a.yaml': `${job('a')}---\n${job('b')}`,
       'jobs/deep/c.json': JSON.stringify({ project: 'p', name: 'c', description: '', triggers: [], tasks: [] }),
@@ -49,7 +49,7 @@ describe('validate', () => {
     ]);
   });
 
-  it('tells every fault of every file with its path, and ends with 1', async () => {
+  it('validate lists every fault of every file with its path, and ends with 1', async () => {
     await files({
       'a.yaml': job('a', 'tasks: [{name: t, threshold: 0}]\nextra: 1'),
       'b.json': '{',
@@ -60,12 +60,12 @@ describe('validate', () => {
     expect(stdout).toMatch(/^a\.yaml:tasks\[0\]\.threshold: /m);
     expect(stdout).toMatch(/^a\.yaml:extra: /m);
     expect(stdout).toMatch(/^b\.json: /m);
-    expect(stdout).toMatch(/^none\.yaml: no such file$/m);
+    expect(stdout).toMatch(/^none\.yaml: file not found$/m);
     expect(stdout).not.toContain('c.yaml');
     expect(stderr).toBe('4 faults\n');
   });
 
-  it('finds two jobs of one name, and a reference to what a job among the files does not have', async () => {
+  it('validate finds duplicate names, and references to missing tasks of the given jobs', async () => {
     await files({
       'a.yaml': job('a'),
       'a2.yaml': job('a'),
@@ -80,7 +80,7 @@ describe('validate', () => {
     ]);
   });
 
-  it('refuses a folder without job files, and bytes that are no text', async () => {
+  it('validate rejects a folder without job files, and bytes that are not text', async () => {
     await mkdir(join(cwd, 'empty'));
     await writeFile(join(cwd, 'x.yaml'), Uint8Array.of(0xff, 0xfe, 0x00));
     const { code, stdout } = await shell(['validate', 'empty', 'x.yaml'], { cwd });
@@ -88,7 +88,7 @@ describe('validate', () => {
     expect(stdout).toBe('empty: holds no .json, .yaml or .yml file\nx.yaml: is not UTF-8 text\n');
   });
 
-  it('tells warnings without failing', async () => {
+  it('validate prints warnings without failing', async () => {
     const task = 'tasks: [{name: s}, {name: t, depends: [task/s], threshold: 5}]';
     const { code, stderr } = await shell(['validate', '-'], { stdin: job('a', task) });
     expect(code).toBe(0);
@@ -97,14 +97,14 @@ describe('validate', () => {
 });
 
 describe('schema', () => {
-  it('is one JSON value', async () => {
+  it('schema prints one JSON value', async () => {
     const { code, stdout } = await shell(['schema']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ type: 'object' });
   });
 });
 
-describe('the order of jobs', () => {
+describe('order of jobs', () => {
   const document = (name: string, ...depends: string[]): JobDocument => {
     const parsed = parseJob({ project: 'p', name, description: '', triggers: [], tasks: [{ name: 't', depends }] });
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.faults));
@@ -112,7 +112,7 @@ describe('the order of jobs', () => {
   };
   const names = (...documents: JobDocument[]): string[] => inOrder(documents).map(({ source }) => source);
 
-  it('puts those first that others refer to, and else keeps the order', () => {
+  it('jobs that others refer to come first, and otherwise the order is kept', () => {
     const a = document('a', 'c/task/t');
     const b = document('b');
     const c = document('c', 'd/task/t', 'p/b/task/t');
@@ -129,7 +129,7 @@ describe('the order of jobs', () => {
     }
   });
 
-  it('survives a circle, and a long chain', () => {
+  it('a cycle and a long chain of jobs are sorted', () => {
     expect(names(document('a', 'b/task/t'), document('b', 'a/task/t')).toSorted()).toEqual(['a', 'b']);
     const chain = Array.from({ length: 3000 }, (_, i) => document(`j${i}`, `j${i + 1}/task/t`));
     expect(names(...chain)[0]).toBe('j2999');

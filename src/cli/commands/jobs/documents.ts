@@ -1,6 +1,6 @@
 /**
- * Job documents from files, folders and stdin, validated here, without a server: each document on its own, then all of
- * them together (two with one name, a reference to a task that its document does not have).
+ * Reads job documents from files, folders and stdin, and validates them without a server: first each document, then all of
+ * them together (duplicate names, references to tasks that do not exist).
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
@@ -13,7 +13,7 @@ import { UsageError } from '../../session/exit.ts';
 import type { Io } from '../../session/io.ts';
 import { oneLine } from '../../print/width.ts';
 
-/** A fault or warning, and where: `source` is a file, with `#2` for the second document in it. */
+/** A fault or warning with its place. `source` is a file, with `#2` for its second document. */
 export interface PlacedFault extends Fault {
   readonly source: string;
 }
@@ -31,13 +31,13 @@ export interface ReadJobs {
 
 const extensions = /\.(json|ya?ml)$/i;
 
-/** Every job that the paths hold. A path that is not there or cannot be read is a fault like any other. */
+/** Reads every job in the paths. A path that does not exist or cannot be read is a fault like any other. */
 export async function readJobs(io: Io, paths: readonly string[]): Promise<ReadJobs> {
   if (paths.filter((path) => path === '-').length > 1) throw new UsageError('stdin can be read only once');
   const texts = await Promise.all(paths.map((path) => readPath(io, path)));
   const read = texts.flat().map(readText);
   const documents = read.flatMap((each) => each.documents);
-  const together = [...repeated(documents), ...missingParents(documents)];
+  const together = [...findDuplicates(documents), ...findMissingParents(documents)];
   return {
     documents,
     faults: [...read.flatMap((each) => each.faults), ...together],
@@ -59,18 +59,18 @@ async function readPath(io: Io, path: string): Promise<FileText[]> {
     const names = (await readdir(absolute, { recursive: true })).filter(isJobFile).sort();
     if (names.length === 0) return [{ source: path, path: '', message: 'holds no .json, .yaml or .yml file' }];
     const files: FileText[] = [];
-    // one after the other: a large folder must not need as many open files
+    // one after another, because a large folder may have more files than a process may open
     for (const name of names) files.push(decode(join(path, name), await readFile(join(absolute, name))));
     return files;
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     const missing = Reflect.get(error, 'code') === 'ENOENT' && Reflect.get(error, 'path') === absolute;
-    if (missing) return [{ source: path, path: '', message: 'no such file' }];
+    if (missing) return [{ source: path, path: '', message: 'file not found' }];
     return [{ source: path, path: '', message: error.message.replaceAll(absolute, relative(io.cwd, absolute) || '.') }];
   }
 }
 
-/** Hidden files and folders, and packages, are nobody's jobs. */
+/** Skips hidden files and folders, and node_modules. */
 function isJobFile(name: string): boolean {
   return extensions.test(name) && !name.split('/').some((part) => part.startsWith('.') || part === 'node_modules');
 }
@@ -86,7 +86,7 @@ function decode(source: string, bytes: Uint8Array): FileText {
 function readText(file: FileText): ReadJobs {
   if (!('text' in file)) return { documents: [], faults: [file], warnings: [] };
   const values = /\.json$/i.test(file.source) ? readOne(file.text) : readMany(file.text);
-  if (!values.ok) return { documents: [], faults: placed(file.source, values.faults), warnings: [] };
+  if (!values.ok) return { documents: [], faults: addSource(file.source, values.faults), warnings: [] };
   const several = values.values.length > 1;
   const read = values.values.map((value, i) => readJob(several ? `${file.source}#${i + 1}` : file.source, value));
   return {
@@ -105,7 +105,7 @@ function readOne(text: string): Values {
   return read.ok ? { ok: true, values: [read.value] } : read;
 }
 
-/** YAML, of which JSON is a part; but large JSON is better read as what it is. */
+/** Reads YAML, which includes JSON. The JSON parser has wider limits, so it goes first. */
 function readMany(text: string): Values {
   const json = text.trimStart().startsWith('{') ? readOne(text) : undefined;
   if (json?.ok) return json;
@@ -117,11 +117,11 @@ function readMany(text: string): Values {
 
 function readJob(source: string, value: unknown): ReadJobs {
   const parsed = parseJob(value);
-  if (!parsed.ok) return { documents: [], faults: placed(source, parsed.faults), warnings: [] };
-  return { documents: [{ source, job: parsed.job }], faults: [], warnings: placed(source, parsed.warnings) };
+  if (!parsed.ok) return { documents: [], faults: addSource(source, parsed.faults), warnings: [] };
+  return { documents: [{ source, job: parsed.job }], faults: [], warnings: addSource(source, parsed.warnings) };
 }
 
-function placed(source: string, faults: readonly Fault[]): PlacedFault[] {
+function addSource(source: string, faults: readonly Fault[]): PlacedFault[] {
   return faults.map((fault) => ({ source, ...fault }));
 }
 
@@ -129,8 +129,8 @@ export function jobKey({ project, name }: { readonly project: string; readonly n
   return `${project}/${name}`;
 }
 
-/** The later one would silently replace the earlier. */
-function repeated(documents: readonly JobDocument[]): PlacedFault[] {
+/** Finds jobs with the same name or uuid: the later one would silently replace the earlier. */
+function findDuplicates(documents: readonly JobDocument[]): PlacedFault[] {
   const seen = new Map<string, string>();
   return documents.flatMap(({ source, job }) => {
     const keys: [path: string, key: string][] = [['name', jobKey(job)]];
@@ -145,8 +145,8 @@ function repeated(documents: readonly JobDocument[]): PlacedFault[] {
   });
 }
 
-/** References to a job that is among these, but to a part that it does not have. */
-function missingParents(documents: readonly JobDocument[]): PlacedFault[] {
+/** Finds references to one of these jobs that name a task or trigger which it does not have. */
+function findMissingParents(documents: readonly JobDocument[]): PlacedFault[] {
   const known = new Map(documents.map((document) => [jobKey(document.job), document]));
   return documents.flatMap(({ source, job }) =>
     job.foreignReferences.flatMap(({ path, reference }) => {

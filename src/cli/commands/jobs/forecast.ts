@@ -1,4 +1,4 @@
-/** What triggers would do at once, as a dry run says it, or have been set off to do, as lines for people. */
+/** Renders what triggers would do after a dry run of apply, and what they do after a real one. */
 import type { z } from 'zod';
 import type { outlook } from '../../../api/triggers/endpoints.ts';
 import { count, showTime } from '../../print/output.ts';
@@ -8,10 +8,10 @@ type Outlook = z.output<typeof outlook>;
 type Trigger = Outlook['triggers'][number];
 
 const [indent, gap] = [' '.repeat(19), '  '];
-/** Where nobody says how wide a line may be. */
-const usualWidth = 100;
+/** Columns of a line, without a terminal. */
+const defaultColumns = 100;
 
-export function outlookLines({ paused, triggers }: Outlook, width = usualWidth): string[] {
+export function outlookLines({ paused, triggers }: Outlook, width = defaultColumns): string[] {
   const note = paused ? ' (paused: nothing fires before it is unpaused)' : '';
   return triggers.flatMap((trigger) => [
     `    trigger ${oneLine(trigger.name)}${note}`,
@@ -22,8 +22,8 @@ export function outlookLines({ paused, triggers }: Outlook, width = usualWidth):
   ]);
 }
 
-/** One short line for each trigger that does something at once. */
-export function setOffLines({ paused, triggers }: Outlook): string[] {
+/** One line for each trigger that fires or catches up now. */
+export function startedLines({ paused, triggers }: Outlook): string[] {
   if (paused) return [];
   return triggers.flatMap(({ name, fires, caught_up: caughtUp }) => {
     const parts: string[] = [];
@@ -37,24 +37,24 @@ function factsOf(trigger: Trigger, width: number): [what: string, lines: string[
   const { fires, caught_up: caughtUp, skipped, under_way: underWay, next } = trigger;
   const facts: [string, string[]][] = [];
   if (fires.length > 0) facts.push(['fires now', inRows(fires, width)]);
-  if (caughtUp.total > 0) facts.push(['catches up', all(caughtUp, width)]);
-  if (underWay > 0) facts.push(['under way', [`${underWay} still to be caught up from before`]]);
+  if (caughtUp.total > 0) facts.push(['catches up', caughtUpLines(caughtUp, width)]);
+  if (underWay > 0) facts.push(['under way', [`${underWay} instants of an earlier catch-up are left`]]);
   if (skipped.total > 0) facts.push(['skips', [`${skipped.total}: ${ends(skipped.first, skipped.last)}`]]);
   const due = next.map((each) => each.due);
   facts.push(['next due', due.length === 0 ? ['nothing more'] : inRows(due, width)]);
   return facts;
 }
 
-/** Every instant that the server has told, and how to be told the next ones. */
-function all({ total, first, more, last }: Trigger['caught_up'], width: number): string[] {
+/** Lists every instant that the server returned, and says how to list the next ones. */
+function caughtUpLines({ total, first, more, last }: Trigger['caught_up'], width: number): string[] {
   const rest = [
     `… and ${more} more, the last ${showTime(last)}`,
-    `(--after ${showTime(first.at(-1) ?? null)} lists on)`,
+    `(--after ${showTime(first.at(-1) ?? null)} lists the next ones)`,
   ];
   return [count(total, 'instant'), ...inRows(first, width), ...(more > 0 ? rest : [])];
 }
 
-/** As many in a row as there is room for. */
+/** Puts as many instants in a row as fit. */
 function inRows(instants: readonly string[], width: number): string[] {
   const shown = instants.map(showTime);
   const widest = Math.max(0, ...shown.map((text) => text.length));

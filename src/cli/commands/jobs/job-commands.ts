@@ -1,4 +1,4 @@
-/** Commands about jobs: list, look, pause. Running one is in `run-job.ts`, its instants in `instant-commands.ts`. */
+/** Commands about jobs: list, show, pause. `run-job.ts` runs a job, and `instant-commands.ts` handles its instants. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { examples } from '../../session/flags.ts';
@@ -15,7 +15,7 @@ export function addJobCommands(program: Command, io: Io): void {
   const jobs = program
     .command('jobs')
     .description('List jobs.')
-    .option('--project <name>', 'of this project only')
+    .option('--project <name>', 'only jobs of this project')
     .action(verb(io, z.object({ project: z.string().optional() }), showJobs));
   examples(jobs, [
     ['millrace jobs --project shop', 'of one project'],
@@ -39,7 +39,7 @@ async function showJobs(
   const project = options.project === undefined ? undefined : await findProject(server, options.project);
   const jobs = (await listJobs(server)).filter((job) => project === undefined || job.project_id === project.id);
   session.out.answer(jobs, () => {
-    if (jobs.length === 0) return session.out.note('no jobs; `millrace apply -f FILE` makes them');
+    if (jobs.length === 0) return session.out.note('no jobs; `millrace apply -f FILE` creates them');
     session.out.table(
       [
         { title: 'PROJECT', flexible: true },
@@ -63,8 +63,8 @@ async function showJobs(
 
 function addPausing(program: Command, io: Io): void {
   const pausing = [
-    ['pause', true, 'Pause a job: what runs finishes, what is queued waits.'],
-    ['unpause', false, 'Let a paused job go on; what waited runs now.'],
+    ['pause', true, 'Pause a job: running runs finish, queued runs wait.'],
+    ['unpause', false, 'Resume a paused job; waiting runs start.'],
   ] as const;
   for (const [name, paused, description] of pausing) {
     const command = program

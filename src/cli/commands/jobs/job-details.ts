@@ -1,4 +1,4 @@
-/** `millrace job`: one job with its state, tasks, triggers and latest instants. */
+/** `millrace job`: shows one job with its state, tasks, triggers and latest instants. */
 import { formatDuration } from '../../../kernel/text/duration.ts';
 import { shellWord } from '../../../kernel/text/shell-word.ts';
 import { type Output, showTime, stateCell, stateWord } from '../../print/output.ts';
@@ -7,7 +7,7 @@ import type { Server } from '../../session/server.ts';
 import type { Session } from '../../session/session.ts';
 import { oneLine } from '../../print/width.ts';
 
-const shownInstants = 10;
+const maxShownInstants = 10;
 
 async function fetchDetails(server: Server, id: string) {
   const params = { id };
@@ -15,7 +15,7 @@ async function fetchDetails(server: Server, id: string) {
     server.tenant('GET /api/jobs/{id}', { params }),
     server.tenant('GET /api/jobs/{id}/tasks', { params }),
     server.tenant('GET /api/jobs/{id}/triggers', { params }),
-    server.tenant('GET /api/jobs/{id}/tokens-overview', { params, query: { limit: shownInstants } }),
+    server.tenant('GET /api/jobs/{id}/tokens-overview', { params, query: { limit: maxShownInstants } }),
   ]);
   return { ...job, tasks, triggers, instants: overview.tokens };
 }
@@ -57,7 +57,7 @@ function nextText({ next_firing: next }: Details): string {
   return `${showTime(next.due)} by ${next.trigger_name}${instant}`;
 }
 
-/** Each task with its state at the latest instant it has been seen at. */
+/** Each task with its state at its latest instant. */
 function showTasks(out: Output, { tasks }: Details): void {
   out.line('');
   out.table(
@@ -74,7 +74,7 @@ function hintAtWhy(out: Output, { project, name, instants }: Details): void {
   const newest = Object.values(instants[0]?.task_states ?? {});
   const idle = newest.find(({ state }) => state === 'waiting' || state === 'active');
   const what = shellWord(`${project}/${name}/${idle?.task_name}`);
-  if (idle) out.note(oneLine(`millrace why ${what} says why that has not run`));
+  if (idle) out.note(oneLine(`millrace why ${what} explains why it has not run`));
 }
 
 function showTriggers(out: Output, triggers: Details['triggers']): void {

@@ -1,7 +1,7 @@
-/** In which order jobs are applied: those that others refer to come first. */
+/** Sorts jobs for applying: jobs that others refer to come first. */
 import { type JobDocument, jobKey } from './documents.ts';
 
-/** Stable; jobs that refer to each other in a circle stay in the order they were given. Walks with a stack of its own. */
+/** Otherwise keeps the given order, also of jobs that refer to each other in a cycle. Does not recurse. */
 export function inOrder(documents: readonly JobDocument[]): JobDocument[] {
   const known = new Map(documents.map((document) => [jobKey(document.job), document]));
   const ordered: JobDocument[] = [];

@@ -1,4 +1,4 @@
-/** `millrace pool`: places that tasks of several jobs share. */
+/** `millrace pool`: limits that tasks of several jobs share. */
 import type { Command } from 'commander';
 import { examples, integer } from '../../session/flags.ts';
 import { UsageError } from '../../session/exit.ts';
@@ -8,22 +8,22 @@ import { listPools } from '../../session/pages.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 
 const nameArgument = ['<name>', 'as tasks name it: `pool: NAME`'] as const;
-const mostPlaces = 1_000_000;
+const maxPlaces = 1_000_000;
 
 export function addPoolCommands(program: Command, io: Io): void {
   const pool = program.command('pool').description('Share places between tasks of several jobs.');
   const list = pool.command('list').description('List pools: their places, how many are used, and how many runs wait.');
   list.action(verb(io, noOptions, showPools));
-  examples(list, [['millrace pool list', 'who waits for what']]);
+  examples(list, [['millrace pool list', 'with the number of waiting runs']]);
   const set = pool
     .command('set')
-    .description('Make a pool or change its places; who waits is let through at once.')
+    .description('Create a pool or change its places. Waiting runs start at once if there is room.')
     .argument(...nameArgument)
-    .argument('<places>', 'how many runs at a time; 0: none')
+    .argument('<places>', 'maximum runs at a time; 0: none')
     .action(verb(io, noOptions, setPool));
   examples(set, [
     ['millrace pool set warehouse 4', 'at most four runs at a time'],
-    ['millrace pool set warehouse 0', 'nothing that needs it begins'],
+    ['millrace pool set warehouse 0', 'no run that needs it starts'],
   ]);
   const remove = pool
     .command('delete')
@@ -36,7 +36,8 @@ export function addPoolCommands(program: Command, io: Io): void {
 async function showPools(session: Session): Promise<void> {
   const pools = await listPools(await session.connect());
   session.out.answer(pools, () => {
-    if (pools.length === 0) return session.out.note('no pools; a task that names one makes it, or `millrace pool set`');
+    if (pools.length === 0)
+      return session.out.note('no pools; applying a task with `pool: NAME` creates one, or `millrace pool set`');
     session.out.table(
       [
         { title: 'POOL', flexible: true },
@@ -58,9 +59,9 @@ async function setPool(session: Session, [name = '', text = '']: readonly string
 
 function readPlaces(text: string): number {
   try {
-    return integer(0, mostPlaces)(text);
+    return integer(0, maxPlaces)(text);
   } catch (error) {
-    throw new UsageError(`the places ${JSON.stringify(text)} must be a whole number up to ${mostPlaces}`, {
+    throw new UsageError(`the places ${JSON.stringify(text)} must be a whole number up to ${maxPlaces}`, {
       cause: error,
     });
   }

@@ -48,7 +48,7 @@ const cli = (argv: string[], stdin?: string): Promise<Ran> =>
   shell(argv, { env: server.env, ...(stdin === undefined ? {} : { stdin }) });
 
 describe('preview', () => {
-  it('shows the firings of all triggers of a job in the order in which they are due', async () => {
+  it('preview lists the firings of all triggers of a job by due time', async () => {
     const { code, stdout, stderr } = await cli(['preview', 'p/j', '--count', '4']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const [head, ...lines] = stdout.trimEnd().split('\n');
@@ -62,7 +62,7 @@ describe('preview', () => {
     expect(asked).toMatchObject([{ count: 4 }, { count: 4 }]);
   });
 
-  it('shows those of one trigger after an instant, as JSON, and says when the job is paused', async () => {
+  it('preview lists firings of one trigger after an instant, as JSON, and says whether the job is paused', async () => {
     paused = true;
     const { stdout, stderr } = await cli([
       'preview',
@@ -77,7 +77,7 @@ describe('preview', () => {
     expect(asked).toMatchObject([{ count: 10, after: new Date(day(1)) }]);
   });
 
-  it('refuses a trigger that the job does not have, an instant that is none, and a count of thousands', async () => {
+  it('preview rejects an unknown trigger, an invalid instant, and a count above 1000', async () => {
     expect((await cli(['preview', 'p/j', 'weekly'])).stderr).toContain('its triggers: nightly, hourly');
     expect((await cli(['preview', 'p/j', '--after', 'tomorrow'])).code).toBe(2);
     expect((await cli(['preview', 'p/j', '--count', '1001'])).code).toBe(2);
@@ -90,7 +90,7 @@ it('a job is shown with its next firing', async () => {
   expect((await cli(['job', 'p/j'])).stdout).toMatch(/^next: +-$/m);
 });
 
-describe('what a dry run says of a trigger', () => {
+describe('forecast of a trigger in a dry run', () => {
   const nothing = {
     name: 'night',
     fires: [],
@@ -102,7 +102,7 @@ describe('what a dry run says of a trigger', () => {
   const lines = (more: object, isPaused = false): string[] =>
     outlookLines({ paused: isPaused, triggers: [{ ...nothing, ...more }] });
 
-  it('is what comes next, or that nothing does', () => {
+  it('the forecast lists the next firings, or says that there are none', () => {
     expect(lines({})).toEqual(['    trigger night', '      next due:    nothing more']);
     const next = [1, 2].map((n) => ({ instant: day(n), due: day(n), local: '' }));
     expect(lines({ next }, true)).toEqual([
@@ -111,18 +111,18 @@ describe('what a dry run says of a trigger', () => {
     ]);
   });
 
-  it('is what fires now, is caught up, is under way, and is skipped', () => {
-    const told = lines({
+  it('the forecast lists instants that fire now, are caught up, are under way, or are skipped', () => {
+    const printed = lines({
       fires: [day(9)],
       caught_up: { total: 2, first: [day(1), day(2)], more: 0, last: day(2) },
       skipped: { total: 2, first: day(1), last: day(2) },
       under_way: 7,
     });
-    expect(told.slice(1, -1)).toEqual([
+    expect(printed.slice(1, -1)).toEqual([
       '      fires now:   2030-01-09T00:00:00Z',
       '      catches up:  2 instants',
       '                   2030-01-01T00:00:00Z  2030-01-02T00:00:00Z',
-      '      under way:   7 still to be caught up from before',
+      '      under way:   7 instants of an earlier catch-up are left',
       '      skips:       2: 2030-01-01T00:00:00Z … 2030-01-02T00:00:00Z',
     ]);
   });
@@ -130,7 +130,7 @@ describe('what a dry run says of a trigger', () => {
   const hour = (n: number): string => new Date(Date.UTC(2030, 0, 1, n)).toISOString();
   const instants = (text: string): string[] => text.match(/2030-\S+Z/g) ?? [];
 
-  it('is every instant to be caught up that the server tells, in rows as wide as the terminal', () => {
+  it('the forecast lists all returned instants to be caught up, in rows as wide as the terminal', () => {
     const first = Array.from({ length: 100 }, (_, n) => hour(n));
     const caught_up = { total: 151, first, more: 51, last: hour(150) };
     const rows = outlookLines({ paused: false, triggers: [{ ...nothing, caught_up }] }, 80);
@@ -141,13 +141,13 @@ describe('what a dry run says of a trigger', () => {
     expect(instants(listed.join(' ')).map((text) => new Date(text).toISOString())).toEqual(first);
     expect(rows.slice(-3)).toEqual([
       '                   … and 51 more, the last 2030-01-07T06:00:00Z',
-      '                   (--after 2030-01-05T03:00:00Z lists on)',
+      '                   (--after 2030-01-05T03:00:00Z lists the next ones)',
       '      next due:    nothing more',
     ]);
     expect(outlookLines({ paused: false, triggers: [{ ...nothing, caught_up }] }, 10)).toHaveLength(105);
   });
 
-  it('is told by a real apply in one line for each trigger that does something at once', async () => {
+  it('a real apply prints one line for each trigger that fires or catches up now', async () => {
     const put = world.handlers['PUT /api/jobs'];
     let isPaused = false;
     const real = await startLocalServer({
@@ -175,7 +175,7 @@ describe('what a dry run says of a trigger', () => {
     }
   });
 
-  it('is told by apply --dry-run, which goes on after an instant', async () => {
+  it('apply --dry-run prints the forecast, and continues it after an instant', async () => {
     const put = world.handlers['PUT /api/jobs'];
     const all = Array.from({ length: 5 }, (_, n) => hour(n));
     const dry = await startLocalServer({
@@ -190,19 +190,19 @@ describe('what a dry run says of a trigger', () => {
       },
     });
     try {
-      const told = async (...argv: string[]): Promise<Ran> =>
+      const runApply = async (...argv: string[]): Promise<Ran> =>
         shell(['apply', '-f', '-', ...argv], {
           env: dry.env,
           stdin: 'project: p\nname: dry\ndescription: d\ntasks: [{name: t}]\n',
         });
-      const { stdout } = await told('--dry-run');
+      const { stdout } = await runApply('--dry-run');
       expect(stdout).toContain('5 instants\n                   2030-01-01T00:00:00Z  2030-01-01T01:00:00Z\n');
       expect(stdout).toContain('… and 3 more, the last 2030-01-01T04:00:00Z');
-      const after = (await told('--dry-run', '--after', '2030-01-01T01:00:00Z')).stdout;
+      const after = (await runApply('--dry-run', '--after', '2030-01-01T01:00:00Z')).stdout;
       expect(after).toContain('5 instants\n                   2030-01-01T02:00:00Z  2030-01-01T03:00:00Z\n');
       expect(after).toContain('… and 1 more');
-      expect(await told('--after', '2030-01-01T01:00:00Z')).toMatchObject({ code: 2 });
-      expect(await told('--dry-run', '--after', 'noon')).toMatchObject({ code: 2 });
+      expect(await runApply('--after', '2030-01-01T01:00:00Z')).toMatchObject({ code: 2 });
+      expect(await runApply('--dry-run', '--after', 'noon')).toMatchObject({ code: 2 });
     } finally {
       await dry.stop();
     }

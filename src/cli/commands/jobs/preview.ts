@@ -1,4 +1,4 @@
-/** `millrace preview`: when a job's triggers, or one of them, will fire next. */
+/** `millrace preview`: shows when the triggers of a job will fire next. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { examples, integer } from '../../session/flags.ts';
@@ -16,9 +16,9 @@ export function addPreview(program: Command, io: Io): void {
     .command('preview')
     .description('Show when the triggers of a job will fire next.')
     .argument(...jobArgument)
-    .argument('[trigger]', 'only this one, by name or UUID')
+    .argument('[trigger]', 'only this trigger, by name or UUID')
     .option('--count <n>', 'how many firings (10)', integer(1, 1000))
-    .option('--after <instant>', 'those after this instant')
+    .option('--after <instant>', 'only firings after this instant')
     .action(verb(io, flags, showPreview));
   examples(preview, [
     ['millrace preview shop/daily', 'the next ten of all its triggers'],
@@ -43,7 +43,7 @@ async function showPreview(session: Session, args: readonly string[], options: z
   const paused = previews.some((each) => each.paused);
   const { out } = session;
   out.answer({ paused, items }, () => {
-    if (items.length === 0) return out.note('nothing more fires');
+    if (items.length === 0) return out.note('no further firings');
     out.table(
       [{ title: 'TRIGGER', flexible: true }, { title: 'INSTANT' }, { title: 'DUE' }, { title: 'LOCAL' }],
       items.map((item) => [item.trigger, showTime(item.instant), showTime(item.due), item.local]),

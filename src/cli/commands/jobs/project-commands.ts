@@ -23,10 +23,10 @@ export function addProjectCommands(program: Command, io: Io): void {
   examples(projects, [['millrace projects', 'by name']]);
   const create = program
     .command('project')
-    .description('Make projects.')
+    .description('Create projects.')
     .command('create')
     .description('Create a project, or change the one of that name. Without --config the old configuration is kept.')
-    .argument('<name>', 'any printable characters but / and @')
+    .argument('<name>', 'any printable characters except / and @')
     .option('--description <text>', 'what it is for')
     .option('--config <file>', 'configuration for its tasks: a JSON or YAML file')
     .action(verb(io, createFlags, createProject));
@@ -40,7 +40,7 @@ export function addProjectCommands(program: Command, io: Io): void {
 async function showProjects(session: Session): Promise<void> {
   const projects = await listProjects(await session.connect());
   session.out.answer(projects, () => {
-    if (projects.length === 0) return session.out.note('no projects; `millrace project create NAME` makes one');
+    if (projects.length === 0) return session.out.note('no projects; `millrace project create NAME` creates one');
     session.out.table(
       [{ title: 'PROJECT', flexible: true }, { title: 'ID' }, { title: 'DESCRIPTION', flexible: true }],
       projects.map((project) => [project.name, project.id, project.description]),
@@ -66,7 +66,7 @@ async function readConfig(io: Io, path: string): Promise<Record<string, unknown>
   const { readDocument } = await import('../../../documents/text.ts');
   const text = await readFile(resolve(io.cwd, path), 'utf8');
   const read = readDocument(text, /\.json$/i.test(path) ? 'json' : 'yaml');
-  if (!read.ok) throw new MillraceError('bad_document', `${path} is not understood`, { faults: read.faults });
+  if (!read.ok) throw new MillraceError('bad_document', `${path} is not valid JSON or YAML`, { faults: read.faults });
   if (isRecord(read.value)) return read.value;
   throw new MillraceError('bad_document', `${path} must hold a mapping of names to values`);
 }

@@ -1,4 +1,4 @@
-/** `millrace stash`: names and values that tasks may read. A value comes from a file or stdin, never from the command line. */
+/** `millrace stash`: stores values that tasks may read. A value is read from a file or stdin, never from the command line. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -15,19 +15,22 @@ const flags = z.object({ project: z.string().optional() });
 const setFlags = z.object({ ...flags.shape, file: z.string().optional() });
 type Flags = z.output<typeof flags>;
 
-const projectFlag = ['--project <name>', "in this project's stash, not in the one that all projects share"] as const;
+const projectFlag = [
+  '--project <name>',
+  'use the stash of this project instead of the one that all projects share',
+] as const;
 
 export function addStashCommands(program: Command, io: Io): void {
-  const stash = program.command('stash').description('Keep secrets and other small things for tasks, encrypted.');
-  const list = stash.command('list').description('List names; values are shown to tasks only.');
+  const stash = program.command('stash').description('Store secrets and other small values for tasks, encrypted.');
+  const list = stash.command('list').description('List names. Only tasks can read the values.');
   list.option(...projectFlag).action(verb(io, flags, listStash));
   examples(list, [['millrace stash list --project shop', 'of one project']]);
   const set = stash
     .command('set')
-    .description('Keep a value, exactly as its bytes are, from --file or stdin.')
-    .argument('<name>', 'how tasks ask for it')
+    .description('Store the exact bytes of a value from --file or stdin.')
+    .argument('<name>', 'the name by which tasks read it')
     .option(...projectFlag)
-    .option('--file <file>', 'the file that holds the value; - or nothing is stdin')
+    .option('--file <file>', 'the file that holds the value; - or no --file: stdin')
     .action(verb(io, setFlags, setStash));
   examples(set, [
     ['printf %s "$PASSWORD" | millrace stash set db-password', 'printf adds no newline, echo does'],

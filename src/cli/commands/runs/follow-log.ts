@@ -1,16 +1,16 @@
 /**
- * A run's log, followed to its end over lost connections without a gap and without a repetition: what is there does not
- * change any more, so the beginning that has been shown is passed over by its length.
+ * Follows the log of a run to its end. After a lost connection it resumes without a gap or a repetition: the written part of a
+ * log never changes, so the bytes that were already printed are skipped.
  */
 import { MillraceError } from '../../../errors.ts';
 import { delayMs, reconnect } from '../../../kernel/backoff.ts';
 import { pause } from '../../../kernel/service.ts';
-import { isPassing, patienceMs } from './follow-runs.ts';
+import { isTransient, patienceMs } from './follow-runs.ts';
 import { chunksOf } from '../../print/lines.ts';
 import type { Server } from '../../session/server.ts';
 import type { Session } from '../../session/session.ts';
 
-/** The first connection must succeed; later ones are tried for as long as a restart may take. */
+/** The first connection must succeed. Later ones are retried for `patienceMs`, the time of a restart. */
 export async function* followLog(session: Session, server: Server, run: string): AsyncGenerator<Uint8Array> {
   const open = (): ReturnType<Server['stream']> =>
     server.stream(`/api/runs/${run}/logs`, { query: { follow: 'true' } });
@@ -28,16 +28,16 @@ export async function* followLog(session: Session, server: Server, run: string):
       }
       if (response.complete) return;
       session.signal.throwIfAborted();
-      session.out.note('the connection was lost; trying again');
+      session.out.note('connection lost; reconnecting');
       answeredAt = Date.now();
       attempt = 0;
     }
     await pause(delayMs(reconnect, attempt), session.signal);
     session.signal.throwIfAborted();
     response = await open().catch((error: unknown) => {
-      if (!isPassing(error)) throw error;
+      if (!isTransient(error)) throw error;
       if (Date.now() - answeredAt <= patienceMs) return undefined;
-      throw new MillraceError('unreachable', 'the connection was lost; the log may go on', { cause: error });
+      throw new MillraceError('unreachable', 'connection lost; the log may be incomplete', { cause: error });
     });
   }
 }

@@ -1,4 +1,4 @@
-/** Waits until all runs of a job's instant are final, telling on stderr what happens meanwhile. */
+/** Waits until all runs of a job's instant have ended, and prints their changes to stderr. */
 import { finalStates } from '../../../contract/wire.ts';
 import { MillraceError } from '../../../errors.ts';
 import { CallFailed } from '../../../http/client.ts';
@@ -14,17 +14,17 @@ import { oneLine } from '../../print/width.ts';
 export interface Followed {
   readonly job: string;
   readonly instant: string;
-  /** The runs that the command started: older ones of the same instant are not its business. */
+  /** The runs that the command started. Older runs of the same instant are ignored. */
   readonly started: readonly string[];
 }
 
 const polling = { firstMs: 100, capMs: 1_000, jitter: 0 };
-/** How long a server that has gone (a restart, an update) is waited for. */
+/** How long to wait for a server that is unavailable, such as during a restart. */
 export const patienceMs = 30_000;
 
 const final = new Set<string>(finalStates);
 
-/** The last run of each task, in the order they were queued. */
+/** Returns the last run of each task, in the order in which they were queued. */
 export async function followRuns(session: Session, server: Server, followed: Followed): Promise<RunItem[]> {
   const shown = new Map<string, string>();
   const hint = makeWaitingHint(session, server);
@@ -32,20 +32,20 @@ export async function followRuns(session: Session, server: Server, followed: Fol
   for (let attempt = 0; ; attempt++) {
     session.signal.throwIfAborted();
     try {
-      const { runs, over } = await look(server, followed);
+      const { runs, over } = await fetchRuns(server, followed);
       answeredAt = Date.now();
-      if (tellChanges(session, runs, shown)) attempt = 0;
+      if (printChanges(session, runs, shown)) attempt = 0;
       if (over) return lastOfEachTask(runs);
       await hint(runs);
     } catch (error) {
-      if (!isPassing(error) || Date.now() - answeredAt > patienceMs) throw error;
+      if (!isTransient(error) || Date.now() - answeredAt > patienceMs) throw error;
     }
     await pause(delayMs(polling, attempt), session.signal);
   }
 }
 
-/** The server is away, or says itself that it cannot answer now. */
-export function isPassing(error: unknown): boolean {
+/** Whether the server is unreachable or reports itself as unavailable, so that a retry may succeed. */
+export function isTransient(error: unknown): boolean {
   if (error instanceof CallFailed) return error.status === 503;
   return error instanceof MillraceError && error.code === 'unreachable';
 }
@@ -53,10 +53,13 @@ export function isPassing(error: unknown): boolean {
 const movingStates = new Set(['active', 'running', 'retry']);
 
 /**
- * Runs are read before tokens. A run that is seen as ended has made what follows from it in the same commit: a run, which
- * is seen too, or a retry, which the token still shows, or the run that has come of it.
+ * Reads runs before tokens. The commit that ends a run also creates what follows from it: either a run, which this read then
+ * sees too, or a retry, which the token or the run that the retry has become still shows.
  */
-async function look(server: Server, { job, instant, started }: Followed): Promise<{ runs: RunItem[]; over: boolean }> {
+async function fetchRuns(
+  server: Server,
+  { job, instant, started }: Followed,
+): Promise<{ runs: RunItem[]; over: boolean }> {
   const all = await listRuns(server, { job, instant }, Number.POSITIVE_INFINITY);
   const tokens = await server.tenant('GET /api/jobs/{id}/tokens/{instant}', { params: { id: job, instant } });
   const since = Math.min(...all.filter((run) => started.includes(run.id)).map((run) => Date.parse(run.queued_at)));
@@ -66,8 +69,8 @@ async function look(server: Server, { job, instant, started }: Followed): Promis
   return { runs, over: known && !moving && runs.every((run) => final.has(run.state)) };
 }
 
-function tellChanges(session: Session, runs: readonly RunItem[], shown: Map<string, string>): boolean {
-  let told = false;
+function printChanges(session: Session, runs: readonly RunItem[], shown: Map<string, string>): boolean {
+  let isChanged = false;
   for (const run of runs) {
     if (shown.get(run.id) === run.state) continue;
     shown.set(run.id, run.state);
@@ -75,9 +78,9 @@ function tellChanges(session: Session, runs: readonly RunItem[], shown: Map<stri
     const attempt = run.attempt > 1 ? ` (attempt ${run.attempt})` : '';
     const at = showTime(run.finished_at ?? run.started_at ?? run.queued_at);
     session.out.note(oneLine(`${at} ${run.task?.name ?? run.id} ${stateWord(run.state)}${attempt}${reason}`));
-    told = true;
+    isChanged = true;
   }
-  return told;
+  return isChanged;
 }
 
 function lastOfEachTask(runs: readonly RunItem[]): RunItem[] {

@@ -17,7 +17,7 @@ const start = async (handlers: SomeHandlers, port?: number): Promise<LocalServer
   return server;
 };
 
-/** A body that is sent bit by bit, and stays open unless it is told to end. */
+/** A body that is sent in pieces, and stays open unless `end` is true. */
 function body(parts: readonly string[], end: boolean, onCancel: () => void = () => {}): Response {
   const stream = new ReadableStream({
     async start(controller) {
@@ -33,14 +33,14 @@ function body(parts: readonly string[], end: boolean, onCancel: () => void = () 
 }
 
 describe('logs', () => {
-  it('are printed as they are, or line by line as JSON', async () => {
+  it('logs are printed unchanged, or line by line as JSON', async () => {
     const { env, calls } = await start({ 'GET /api/runs/{id}/logs': async () => body(['hel', 'lo\nwor', 'ld'], true) });
     expect(await shell(['logs', job, '-f'], { env })).toEqual({ code: 0, stdout: 'hello\nworld', stderr: '' });
     expect(calls[0]).toBe(`GET /api/runs/${job}/logs?follow=true`);
     expect((await shell(['logs', job, '--json'], { env })).stdout).toBe('{"line":"hello"}\n{"line":"world"}\n');
   });
 
-  it('of no run end with 5', async () => {
+  it('the log of an unknown run ends the command with 5', async () => {
     const { env } = await start({
       'GET /api/runs/{id}/logs': async () => {
         throw new MillraceError('not_found', 'there is no such run');
@@ -53,7 +53,7 @@ describe('logs', () => {
     });
   });
 
-  it('end with 130 on Ctrl-C, and let go of the connection', async () => {
+  it('Ctrl-C ends logs with 130, and closes the connection', async () => {
     let cancelled: (() => void) | undefined;
     const letGo = new Promise<void>((resolve) => {
       cancelled = resolve;
@@ -68,26 +68,23 @@ describe('logs', () => {
   it.each([
     [['logs', job, '-f'], 'one\ntwo\nthree\n'],
     [['logs', job, '-f', '--json'], '{"line":"one"}\n{"line":"two"}\n{"line":"three"}\n'],
-  ])(
-    'are followed over a restart of the server, without a gap and without a repetition: %j',
-    async (argv, expected) => {
-      const log = async (): Promise<Response> => body(['one\nt', 'wo\n'], false);
-      const first = await start({ 'GET /api/runs/{id}/logs': log }, await lastingPort());
-      let seen = '';
-      let restarted: Promise<unknown> | undefined;
-      const ran = await shell(argv, {
-        env: first.env,
-        onOutput: (text) => {
-          seen += text;
-          if (seen.includes('two')) restarted ??= restart(first);
-        },
-      });
-      await restarted;
-      expect(ran).toEqual({ code: 0, stdout: expected, stderr: 'the connection was lost; trying again\n' });
-    },
-  );
+  ])('logs are followed over a restart of the server, without a gap or a repetition: %j', async (argv, expected) => {
+    const log = async (): Promise<Response> => body(['one\nt', 'wo\n'], false);
+    const first = await start({ 'GET /api/runs/{id}/logs': log }, await lastingPort());
+    let seen = '';
+    let restarted: Promise<unknown> | undefined;
+    const ran = await shell(argv, {
+      env: first.env,
+      onOutput: (text) => {
+        seen += text;
+        if (seen.includes('two')) restarted ??= restart(first);
+      },
+    });
+    await restarted;
+    expect(ran).toEqual({ code: 0, stdout: expected, stderr: 'connection lost; reconnecting\n' });
+  });
 
-  /** Gone, then there again at the same address, first without its database. */
+  /** Stops the server, then starts it again at the same address, first without its database. */
   async function restart(before: LocalServer): Promise<void> {
     await before.stop();
     let calls = 0;
@@ -98,15 +95,15 @@ describe('logs', () => {
     await start({ 'GET /api/runs/{id}/logs': log }, Number(new URL(before.url).port));
   }
 
-  it('end with 3 when the server stays away, and with 5 when the run is gone meanwhile', async () => {
+  it('logs end with 3 if the server stays unreachable, and with 5 if the run was deleted', async () => {
     const local = await start({ 'GET /api/runs/{id}/logs': async () => body(['x\n'], false) });
-    // each look at the clock finds it ten seconds later
+    // each reading of the clock is ten seconds later
     let nowMs = Date.now();
     const clock = vi.spyOn(Date, 'now').mockImplementation(() => (nowMs += 10_000));
     const ran = await shell(['logs', job, '-f'], { env: local.env, onOutput: () => void local.stop() });
     clock.mockRestore();
     expect([ran.code, ran.stdout]).toEqual([3, 'x\n']);
-    expect(ran.stderr).toContain('the connection was lost; the log may go on');
+    expect(ran.stderr).toContain('connection lost; the log may be incomplete');
 
     let calls = 0;
     const other = await start({
@@ -118,21 +115,21 @@ describe('logs', () => {
     expect((await shell(['logs', job, '-f'], { env: other.env, onOutput: () => other.drop() })).code).toBe(5);
   });
 
-  it('that are not followed end with 3 when the connection is lost', async () => {
+  it('logs without --follow end with 3 if the connection is lost', async () => {
     const local = await start({ 'GET /api/runs/{id}/logs': async () => body(['x\n'], false) });
     const ran = await shell(['logs', job], { env: local.env, onOutput: () => local.drop() });
     expect([ran.code, ran.stdout]).toEqual([3, 'x\n']);
-    expect(ran.stderr).toContain('there is more of the log');
+    expect(ran.stderr).toContain('the log is incomplete');
   });
 
-  it('end quietly when nobody reads any more', async () => {
+  it('logs end without an error if the reader closes the pipe', async () => {
     const { env } = await start({ 'GET /api/runs/{id}/logs': async () => body(['x'], false) });
     const epipe = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
     const ran = await shell(['logs', job, '-f'], { env, onOutput: (_, stdout) => void stdout.destroy(epipe) });
     expect(ran).toEqual({ code: 0, stdout: 'x', stderr: '' });
   });
 
-  it('end with 1 when the answer cannot be written', async () => {
+  it('logs end with 1 if the output cannot be written', async () => {
     const { env } = await start({ 'GET /api/runs/{id}/logs': async () => body(['x'], false) });
     const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
     const ran = await shell(['logs', job, '-f'], { env, onOutput: (_, stdout) => void stdout.destroy(full) });
@@ -156,7 +153,7 @@ describe('events', () => {
   const event = (seq: number): string =>
     `: hi\nid: ${seq}\nevent: millrace_runs\ndata: ${JSON.stringify(logged(seq))}\n\n`;
 
-  it('are followed over a lost connection, without a gap', async () => {
+  it('events are followed over a lost connection, without a gap', async () => {
     const asked: (string | null)[] = [];
     const { env } = await start({
       'GET /api/events': async ({ request }) => {
@@ -176,19 +173,19 @@ describe('events', () => {
     expect(asked).toEqual(['4', '5', '6']);
   });
 
-  it('are JSON lines if asked', async () => {
+  it('events are JSON lines with --json', async () => {
     const { env } = await start({ 'GET /api/events': async () => body([event(1)], false) });
     const abort = new AbortController();
     const ran = await shell(['events', '--json'], { env, signal: abort.signal, onOutput: () => abort.abort() });
     expect(JSON.parse(ran.stdout)).toEqual(logged(1));
   });
 
-  it('end with 4 where the key may not read them', async () => {
+  it('events end with 4 if the key may not read them', async () => {
     const { url } = await start({ 'GET /api/events': async () => body([], true) });
     expect((await shell(['events'], { env: { MILLRACE_URL: url } })).code).toBe(4);
   });
 
-  it.each([1, 2, 3, 7, 1000])('are read the same in pieces of %i bytes', async (size) => {
+  it.each([1, 2, 3, 7, 1000])('events are read correctly in pieces of %i bytes', async (size) => {
     const bytes = new TextEncoder().encode(
       'data: ä\r\ndata:b\r\n\r\n:c\nid: 1\revent: e\rdata\r\r\ndata: x\n\nid: 2\n\ndata: cut',
     );
@@ -205,8 +202,8 @@ describe('events', () => {
   });
 });
 
-describe('an answer that cannot be written', () => {
-  it('ends a command with 1 even when it was the last thing to do', async () => {
+describe('output that cannot be written', () => {
+  it('a failed write ends a command with 1, even if it was the last step', async () => {
     const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' });
     const ran = await shell(['schema'], { onOutput: (_, stdout) => void stdout.destroy(full) });
     expect(ran.code).toBe(1);

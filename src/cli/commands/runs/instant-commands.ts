@@ -1,10 +1,10 @@
-/** Commands about a job's instants: list them, activate tokens of them, clear one. */
+/** Commands about the instants of a job: list, activate, clear. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { tokenStates } from '../../../api/instants/endpoints.ts';
 import { priority, stateWords } from '../../../api/shapes.ts';
 import { UsageError } from '../../session/exit.ts';
-import { examples, integer, repeated, stateHelp, wordsOf } from '../../session/flags.ts';
+import { examples, integer, collectValues, stateHelp, wordsOf } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { jobArgument } from '../jobs/job-commands.ts';
 import { count, showTime, stateCell } from '../../print/output.ts';
@@ -13,7 +13,7 @@ import { checkInstant, findJob, findTask } from '../../session/references.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 
 const instantText = 'the logical time, such as 2030-01-31T00:00:00Z';
-const mostListed = 10_000;
+const maxListed = 10_000;
 
 const filterFlags = z.object({
   priority: priority.optional(),
@@ -30,36 +30,36 @@ export function addInstantCommands(program: Command, io: Io): void {
     .command('instants')
     .description('List the instants of a job, the newest first, each with its state.')
     .argument(...jobArgument)
-    .option('--limit <n>', 'how many at most (20)', integer(1, mostListed))
+    .option('--limit <n>', 'how many at most (20)', integer(1, maxListed))
     .action(verb(io, z.object({ limit: z.int().default(20) }), showInstants));
-  examples(list, [['millrace instants shop/daily', 'which nights went well']]);
+  examples(list, [['millrace instants shop/daily', 'with the state of each']]);
   addActivate(program, io);
   const clear = program
     .command('clear')
     .description(
-      'Clear an instant of a job: its counts start again from nothing, waiting retries are dropped. ' +
+      'Clear an instant of a job: its token counts start again from zero, waiting retries are dropped. ' +
         'Queued and running runs are left alone; `millrace cancel` ends them.',
     )
     .argument(...jobArgument)
     .argument('<instant>', instantText)
     .action(verb(io, noOptions, clearInstant));
-  examples(clear, [['millrace clear shop/daily 2030-01-31T00:00:00Z', 'as if it had never been']]);
+  examples(clear, [['millrace clear shop/daily 2030-01-31T00:00:00Z', 'start it from the beginning']]);
 }
 
 function addActivate(program: Command, io: Io): void {
   const activate = program
     .command('activate')
     .description(
-      'Run a task for an instant at once, whatever it waits for; or, with flags, all that have a token and are found. ' +
-        'What depends on them follows.',
+      'Run a task for an instant at once, even if it waits; or, with flags, all tasks with a token that match. ' +
+        'Tasks that depend on them follow.',
     )
     .argument(...jobArgument)
     .argument('[task]', "the task's name, or its UUID")
     .argument('[instant]', instantText)
-    .option('--task <name>', 'of this task only; repeatable', repeated)
-    .option('--state <states>', `in these states only, comma-separated: ${stateHelp}`, wordsOf(stateWords))
+    .option('--task <name>', 'only this task; repeatable', collectValues)
+    .option('--state <states>', `only tokens in these states, comma-separated: ${stateHelp}`, wordsOf(stateWords))
     .option('--first <instant>', 'from this instant on')
-    .option('--last <instant>', 'up to this instant, itself included')
+    .option('--last <instant>', 'up to and including this instant')
     .option(
       '--priority <priority>',
       `${priority.options.join(', ')} (high; backfill with flags)`,

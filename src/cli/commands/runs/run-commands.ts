@@ -18,7 +18,7 @@ import { noOptions, type Session, verb } from '../../session/session.ts';
 import { oneLine } from '../../print/width.ts';
 
 const runArgument = ['<run>', 'its UUID, as `millrace runs` lists it'] as const;
-const mostRuns = 100_000;
+const maxListedRuns = 100_000;
 
 const listFlags = z.object({
   job: z.string().optional(),
@@ -31,10 +31,10 @@ export function addRunCommands(program: Command, io: Io): void {
   const runs = program
     .command('runs')
     .description('List runs, the newest first.')
-    .option('--job <job>', 'of this job only: PROJECT/NAME, or its UUID')
-    .option('--task <task>', 'of this task only: its name with --job, or its UUID')
-    .option('--state <states>', `in these states only, comma-separated: ${stateHelp}`, wordsOf(stateWords))
-    .option('--limit <n>', 'how many at most (50)', integer(1, mostRuns))
+    .option('--job <job>', 'only runs of this job: PROJECT/NAME, or its UUID')
+    .option('--task <task>', 'only runs of this task: its name with --job, or its UUID')
+    .option('--state <states>', `only runs in these states, comma-separated: ${stateHelp}`, wordsOf(stateWords))
+    .option('--limit <n>', 'how many at most (50)', integer(1, maxListedRuns))
     .action(verb(io, listFlags, showRuns));
   examples(runs, [
     ['millrace runs --job shop/daily --limit 5', 'the latest of a job'],
@@ -44,7 +44,7 @@ export function addRunCommands(program: Command, io: Io): void {
     .command('logs')
     .description("Print a run's output, both streams in order.")
     .argument(...runArgument)
-    .option('-f, --follow', 'go on until the run ends')
+    .option('-f, --follow', 'follow the log until the run ends')
     .action(verb(io, z.object({ follow: z.boolean().default(false) }), showLogs));
   examples(logs, [['millrace logs -f 01890a5d-…', 'watch it run']]);
   const cancel = program
@@ -52,7 +52,7 @@ export function addRunCommands(program: Command, io: Io): void {
     .description('Cancel a run: a queued one ends at once, a running one is killed by its worker.')
     .argument(...runArgument)
     .action(verb(io, noOptions, cancelRun));
-  examples(cancel, [['millrace cancel 01890a5d-…', 'nothing that depends on it follows']]);
+  examples(cancel, [['millrace cancel 01890a5d-…', 'tasks that depend on it do not start']]);
 }
 
 async function showRuns(session: Session, _: readonly string[], options: z.output<typeof listFlags>): Promise<void> {
@@ -111,17 +111,17 @@ async function showLogs(session: Session, [text = '']: readonly string[], option
     silent = false;
     await write(session.io.stdout, typeof part === 'string' ? `${JSON.stringify({ line: part })}\n` : part);
   }
-  if (silent) await tellReason(session, server, id);
+  if (silent) await printReason(session, server, id);
 }
 
 async function* wholeLog(server: Server, id: string): AsyncGenerator<Uint8Array> {
   const response = await server.stream(`/api/runs/${id}/logs`);
   yield* chunksOf(response);
-  if (!response.complete) throw new MillraceError('unreachable', 'the connection was lost; there is more of the log');
+  if (!response.complete) throw new MillraceError('unreachable', 'connection lost; the log is incomplete');
 }
 
-/** A run that never got to print anything may at least say why. */
-async function tellReason(session: Session, server: Server, id: string): Promise<void> {
+/** Prints the state and the reason of a run without output. */
+async function printReason(session: Session, server: Server, id: string): Promise<void> {
   const { reason, state } = await server.tenant('GET /api/runs/{id}', { params: { id } });
   const word = stateWord(state);
   session.out.note(reason === null ? `no output (${word})` : `no output; ${word}: ${oneLine(reason)}`);
@@ -133,8 +133,8 @@ async function cancelRun(session: Session, [text = '']: readonly string[]): Prom
   const answer = await server.tenant('POST /api/runs/{id}/cancel', { params: { id } });
   const sentences = {
     cancelled: 'cancelled',
-    cancelling: 'its worker has been told to kill it',
-    finished: 'it had ended already',
+    cancelling: 'its worker will kill it',
+    finished: 'it had already ended',
   };
   session.out.answer(answer, () => session.out.line(sentences[answer.outcome]));
 }

@@ -38,7 +38,7 @@ function run(task: string, state: RunItem['state'], more: Partial<RunItem> = {})
   };
 }
 
-/** A server whose job goes through these scenes, one per look: its runs (newest first) and the state of its token. */
+/** A server that returns these scenes, one per request: the runs of a job (newest first) and the state of its token. */
 function scenes(
   steps: readonly (readonly [runs: RunItem[], token: RunItem['state'] | 'retry', count?: number])[],
 ): SomeHandlers {
@@ -54,7 +54,7 @@ function scenes(
 }
 
 describe('run --wait', () => {
-  it('waits for what follows, and succeeds if all did', async () => {
+  it('run --wait waits for the runs that follow, and succeeds if all did', async () => {
     const first = run('a', 'running');
     const done: RunItem = { ...first, state: 'success' };
     const second = run('b', 'success', { task: { id: newId(), name: 'b' } });
@@ -74,7 +74,7 @@ describe('run --wait', () => {
     expect(ran.stderr).toContain('a running');
   });
 
-  it('waits for a retry, and takes the last attempt for the outcome', async () => {
+  it('run --wait waits for a retry, and the last attempt decides', async () => {
     const failed = run('a', 'failure', { reason: 'exit code 1' });
     const second = run('a', 'success', { attempt: 2 });
     const { env } = await start(
@@ -89,7 +89,7 @@ describe('run --wait', () => {
     expect(ran.stderr).toContain('a success (attempt 2)');
   });
 
-  it('ends with 1 when a run failed, and pays no heed to older runs of the instant', async () => {
+  it('run --wait ends with 1 if a run failed, and ignores older runs of the instant', async () => {
     const old = run('x', 'error', { queued_at: '2029-12-31T00:00:00.000Z', task: { id: newId(), name: 'x' } });
     const failed = run('a', 'failure');
     const handlers = scenes([[[failed, old], 'failure']]);
@@ -102,7 +102,7 @@ describe('run --wait', () => {
     expect(JSON.parse(ran.stdout)).toMatchObject({ outcome: 'failure', runs: [{ id: failed.id }] });
   });
 
-  it('sends what it was told', async () => {
+  it('run sends its flags', async () => {
     const bodies: unknown[] = [];
     const { env } = await start({
       'POST /api/jobs/{id}/run': async ({ body }) => {
@@ -117,7 +117,7 @@ describe('run --wait', () => {
 });
 
 describe('runs', () => {
-  it('are filtered, and read page by page', async () => {
+  it('runs are filtered, and read page by page', async () => {
     const pages = [run('a', 'failure'), run('b', 'error'), run('c', 'error')];
     const { env, calls } = await start({
       'GET /api/runs': async ({ query }) => {
@@ -131,7 +131,7 @@ describe('runs', () => {
     expect(calls[0]).toBe(`GET /api/runs?job=${job}&state=failure%2Cerror&limit=2`);
   });
 
-  it('of a task need its job', async () => {
+  it('runs of a task by name need --job', async () => {
     const { env } = await start({});
     expect((await shell(['runs', '--task', 't'], { env })).code).toBe(2);
   });
@@ -139,7 +139,7 @@ describe('runs', () => {
 
 describe('run --param', () => {
   it.each(['x=1e400', 'x=12345678901234567890', `x=${'x'.repeat(262_144)}`])(
-    'refuses what could not be kept as it is: %.24s',
+    'run rejects a parameter that cannot be stored exactly: %.24s',
     async (param) => {
       const { url } = await start({});
       const { code, stderr } = await shell(['run', 'p/j', '--url', url, '--param', param]);

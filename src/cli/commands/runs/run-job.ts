@@ -1,4 +1,4 @@
-/** `millrace run`: starts a job now and, with `--wait`, stays until all of it is over. */
+/** `millrace run`: starts a job now and, with `--wait`, waits until all its runs have ended. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
@@ -7,7 +7,7 @@ import { priority } from '../../../api/shapes.ts';
 import { paramsFault } from '../../../jobs/params.ts';
 import { isRecord } from '../../../kernel/text/path.ts';
 import { Ended, exitCodes, UsageError } from '../../session/exit.ts';
-import { examples, repeated, wordsOf } from '../../session/flags.ts';
+import { examples, collectValues, wordsOf } from '../../session/flags.ts';
 import { followRuns } from './follow-runs.ts';
 import type { Io } from '../../session/io.ts';
 import { jobArgument } from '../jobs/job-commands.ts';
@@ -27,13 +27,13 @@ const flags = z.object({
 export function addRun(program: Command, io: Io): void {
   const run = program
     .command('run')
-    .description('Run a job now: the tasks that wait for no other start at once, the rest follows.')
+    .description('Run a job now: tasks without parents start at once, the others follow.')
     .argument(...jobArgument)
-    .option('--param <key=value>', 'a parameter, read as JSON if it is some, else as text; repeatable', repeated)
-    .option('--params <file.json>', 'parameters from a JSON file; --param wins over it')
+    .option('--param <key=value>', 'a parameter, parsed as JSON if possible, else text; repeatable', collectValues)
+    .option('--params <file.json>', 'parameters from a JSON file; --param overrides them')
     .option('--instant <instant>', 'the logical time to run for (now)')
     .option('--priority <priority>', `${priority.options.join(', ')} (high)`, wordsOf(priority.options))
-    .option('--wait', 'wait until all runs of the instant are over; exits with 1 if one did not succeed')
+    .option('--wait', 'wait until all runs of the instant have ended; exits with 1 unless all succeeded')
     .action(verb(io, flags, runJob));
   examples(run, [
     ['millrace run shop/daily', 'now'],

@@ -56,7 +56,7 @@ async function start(more: SomeHandlers = {}): Promise<LocalServer> {
 }
 
 describe('why', () => {
-  it('shows summary, reasons, chain and what to do, and nothing that moves the cursor', async () => {
+  it('why prints summary, reasons, chain and advice, with control characters escaped', async () => {
     const { env } = await start();
     const { stdout } = await shell(['why', run], { env });
     expect(stdout.split('\n')).toEqual([
@@ -77,7 +77,7 @@ describe('why', () => {
     ]);
   });
 
-  it('gives the answer as it is with --json', async () => {
+  it('why prints the unchanged response with --json', async () => {
     const { env } = await start();
     expect(JSON.parse((await shell(['why', run, '--json'], { env })).stdout)).toEqual(why('run', run));
   });
@@ -90,14 +90,14 @@ describe('why', () => {
     ['p/j/t@2030-01-01T01:00:00+01:00', `token/${task}%40${encodeURIComponent(at)}`],
     ['p/j/trigger/night', `trigger/${trigger}`],
     [`p/j/trigger/night@${at}`, `trigger/${trigger}?instant=${encodeURIComponent(at)}`],
-  ])('understands %s', async (what, path) => {
+  ])('why accepts %s', async (what, path) => {
     const { env, calls } = await start();
     expect((await shell(['why', what], { env })).code).toBe(0);
     expect(calls.at(-1)).toBe(`GET /api/explain/${path}`);
   });
 
   it.each(['p', 'p/j', 'p/j/t/x', 'p//t', 'p/j/flow/x', 'p/j/task/t/x', 'p/j/t@yesterday', `${run}@`])(
-    'does not understand %s',
+    'why rejects %s',
     async (what) => {
       const { env, calls } = await start();
       expect((await shell(['why', what], { env })).code).toBe(2);
@@ -105,7 +105,7 @@ describe('why', () => {
     },
   );
 
-  it('names the tasks or triggers that there are', async () => {
+  it('an error about an unknown task or trigger lists the existing ones', async () => {
     const { env } = await start();
     expect(await shell(['why', 'p/j/x'], { env })).toMatchObject({
       code: 5,
@@ -138,7 +138,7 @@ describe('run --wait', () => {
     exit_code: null,
   };
 
-  /** Looks come three seconds after each other; the seventh finds the run ended. */
+  /** Requests come three seconds after each other; the seventh finds the run ended. */
   function slowly(): SomeHandlers {
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
     let look = 0;
@@ -154,7 +154,7 @@ describe('run --wait', () => {
     };
   }
 
-  it('says once, after five seconds, why a run has not started', async () => {
+  it('run --wait explains once, after five seconds, why a run has not started', async () => {
     const { env, calls } = await start(slowly());
     const ran = await shell(['run', job, '--wait'], { env });
     expect(ran.code).toBe(0);
@@ -164,7 +164,7 @@ describe('run --wait', () => {
     expect(calls.slice(0, asked).filter((call) => call.startsWith('GET /api/runs'))).toHaveLength(3);
   });
 
-  it('goes on waiting when that cannot be told', async () => {
+  it('run --wait keeps waiting if the explanation fails', async () => {
     const { env } = await start({
       ...slowly(),
       'GET /api/explain/run/{id}': async () => {

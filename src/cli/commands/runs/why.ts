@@ -1,4 +1,4 @@
-/** `millrace why`: why a run, a task at an instant, or a trigger did what it did, or has not. */
+/** `millrace why`: explains the state of a run, of a task at an instant, or of a trigger. */
 import type { Command } from 'commander';
 import type { CallAnswer } from '../../../http/client.ts';
 import type { explainEndpoints } from '../../../api/explain/endpoints.ts';
@@ -17,16 +17,16 @@ type Explanation = CallAnswer<(typeof explainEndpoints)['GET /api/explain/run/{i
 export function addWhy(program: Command, io: Io): void {
   const why = program
     .command('why')
-    .description('Say why something ran, or why it has not: what it waits for, what caused it, what to do.')
+    .description('Explain why something ran or has not run: what it waits for, what caused it, what to do.')
     .argument(
       '<what>',
-      "a run's UUID, PROJECT/JOB/TASK or PROJECT/JOB/trigger/NAME; @INSTANT behind it names one, else it is the newest",
+      "a run's UUID, PROJECT/JOB/TASK or PROJECT/JOB/trigger/NAME; append @INSTANT for an instant other than the newest",
     )
     .action(verb(io, noOptions, showWhy));
   examples(why, [
     ['millrace why 01890a5d-…', 'a run'],
     ['millrace why shop/daily/load', 'a task, at its newest instant'],
-    ['millrace why shop/daily/load@2030-01-31T00:00:00Z', 'at that one'],
+    ['millrace why shop/daily/load@2030-01-31T00:00:00Z', 'at that instant'],
     ['millrace why shop/daily/trigger/night', 'when it fires next'],
   ]);
 }
@@ -43,7 +43,7 @@ type Wanted =
   | { readonly kind: 'token'; readonly task: string; readonly job?: string; readonly instant: string | undefined }
   | { readonly kind: 'trigger'; readonly name: string; readonly job: string; readonly instant: string | undefined };
 
-/** Names hold neither `/` nor `@`. */
+/** Names contain neither `/` nor `@`. */
 function readSubject(text: string): Wanted {
   const at = text.indexOf('@');
   const name = at < 0 ? text : text.slice(0, at);

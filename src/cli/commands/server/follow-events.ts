@@ -1,4 +1,4 @@
-/** `millrace events`: the event log as lines, followed over lost connections without a gap. */
+/** `millrace events`: prints events as lines. After a lost connection it resumes without a gap. */
 import type { IncomingMessage } from 'node:http';
 import { isRecord } from '../../../kernel/text/path.ts';
 import { delayMs, reconnect } from '../../../kernel/backoff.ts';
@@ -17,7 +17,7 @@ interface Wanted {
   readonly after?: number | undefined;
 }
 
-/** Ends only when the user wants out. The first connection must succeed; later ones are tried for ever. */
+/** Ends only with Ctrl-C. The first connection must succeed; later ones are retried without limit. */
 export async function followEvents(session: Session, _: readonly string[], wanted: Wanted): Promise<void> {
   const server = await session.connect();
   let lastId = wanted.after?.toString() ?? '';
@@ -30,7 +30,7 @@ export async function followEvents(session: Session, _: readonly string[], wante
         await show(session, event);
       }
       session.signal.throwIfAborted();
-      session.out.note('the connection was lost; trying again');
+      session.out.note('connection lost; reconnecting');
     }
     await pause(delayMs(reconnect, attempt), session.signal);
     session.signal.throwIfAborted();
@@ -60,7 +60,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** Number, time, type, and of the body what says something. */
+/** Number, time, type, subject, the fields of the body that are not null, and the actor. */
 function describe({ id, event }: ServerEvent, data: unknown, { paint }: Output): string {
   const { at = '', type = event, actor = '', subject = '', body = data } = isRecord(data) ? data : {};
   const title = `${paint('dim', `${id} ${text(at)}`)} ${paint('bold', text(type))}`;

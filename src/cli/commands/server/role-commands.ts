@@ -1,4 +1,4 @@
-/** The commands that start and stop Millrace itself. What they do is given by `main.ts`; here is how they are called. */
+/** The commands that start and stop Millrace itself. This file declares their flags; `main.ts` implements them. */
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
@@ -8,11 +8,11 @@ import { queueFault } from '../../../documents/name.ts';
 import { readSecretFile } from '../../../kernel/process/secret-file.ts';
 import { findKeyFault } from '../../../kernel/text/secret-text.ts';
 import { findConnection, findHome } from '../../session/connection.ts';
-import { examples, integer, repeated, wordsOf } from '../../session/flags.ts';
+import { examples, integer, collectValues, wordsOf } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 
-/** What was not said on the command line is undefined: the configuration's business. */
+/** A flag that was not given is undefined; the configuration sets it then. */
 interface ApiOptions {
   readonly home?: string | undefined;
   readonly host?: string | undefined;
@@ -27,9 +27,9 @@ export interface UpOptions extends ApiOptions {
 
 export interface HostOptions {
   readonly home?: string | undefined;
-  /** The engine whose schedulers it runs; without it, the running release. */
+  /** The version of the engine whose schedulers it runs; undefined: the running release. */
   readonly engine?: string | undefined;
-  /** A launcher has started it, and ends it when it is not needed. */
+  /** Whether a launcher started the host and stops it when it is no longer needed. */
   readonly onDemand: boolean;
 }
 
@@ -40,7 +40,7 @@ export interface LauncherOptions {
 }
 
 interface DownOptions {
-  /** An absolute path; there may be nothing. */
+  /** An absolute path, which may not exist. */
   readonly home: string;
 }
 
@@ -57,7 +57,7 @@ export interface WorkerOptions {
   readonly name?: string | undefined;
 }
 
-/** Each returns when it is over; what it throws becomes a message and an exit code. */
+/** Each method returns when its role has ended. An error becomes a message and an exit code. */
 export interface RoleCommands {
   up(options: UpOptions): Promise<void>;
   down(options: DownOptions): Promise<void>;
@@ -67,8 +67,8 @@ export interface RoleCommands {
   worker(options: WorkerOptions): Promise<void>;
 }
 
-const largestPort = 65_535;
-const mostTasks = 10_000;
+const maxPort = 65_535;
+const maxMaxTasks = 10_000;
 
 const apiFlags = z.object({ home: z.string().optional(), host: z.string().optional(), port: z.int().optional() });
 const homeFlags = z.object({ home: z.string().optional() });
@@ -87,8 +87,8 @@ export function addRoleCommands(program: Command, roles: RoleCommands, io: Io): 
     .description(
       'Start everything on this machine: database, server, scheduler, worker. Runs until Ctrl-C or `millrace down`.',
     )
-    .option('--max-tasks <n>', 'how many tasks may run at once (MILLRACE_MAX_TASKS, 8)', integer(1, mostTasks))
-    .option('--no-worker', 'run no tasks here; others will')
+    .option('--max-tasks <n>', 'how many tasks may run at once (MILLRACE_MAX_TASKS, 8)', integer(1, maxMaxTasks))
+    .option('--no-worker', 'run no tasks here; other workers run them')
     .action(verb(io, upFlags, (_, __, flags) => roles.up(atHome(flags))));
   examples(up, [
     ['millrace up', 'http://127.0.0.1:8080, all data in ./.millrace'],
@@ -106,16 +106,18 @@ export function addRoleCommands(program: Command, roles: RoleCommands, io: Io): 
     .description(
       "Keep every tenant's scheduler running, in hosts that it starts on this machine. One is active, others stand by.",
     )
-    .option('--no-hosts', 'start no hosts here; others do, with `millrace host`');
+    .option('--no-hosts', 'start no hosts here; start them elsewhere with `millrace host`');
   examples(launcher, [
     ['MILLRACE_DATABASE_URL=postgres://db/millrace millrace launcher', 'beside an existing PostgreSQL'],
   ]);
   launcher.action(verb(io, launcherFlags, (_, __, flags) => roles.launcher(atHome(flags))));
   const host = program
     .command('host')
-    .description("Run tenants' schedulers, as a launcher orders; it starts hosts by itself where it runs.")
+    .description(
+      'Run the schedulers that the launcher assigns to it. The launcher starts hosts on its own machine by itself.',
+    )
     .option('--engine <version>', 'run the schedulers of tenants at this version (that of this release)')
-    .addOption(new Option('--on-demand', 'end when the launcher has no use for it').hideHelp());
+    .addOption(new Option('--on-demand', 'end when the launcher no longer needs it').hideHelp());
   examples(host, [
     ['MILLRACE_DATABASE_URL=postgres://db/millrace millrace host', 'on another machine than the launcher'],
   ]);
@@ -125,7 +127,7 @@ export function addRoleCommands(program: Command, roles: RoleCommands, io: Io): 
 
 function withAddress(command: Command): Command {
   return command
-    .option('--port <port>', 'the port to serve on (MILLRACE_PORT, 8080)', integer(0, largestPort))
+    .option('--port <port>', 'the port to serve on (MILLRACE_PORT, 8080)', integer(0, maxPort))
     .option('--host <address>', 'the address to serve on (MILLRACE_HOST, 127.0.0.1)');
 }
 
@@ -142,8 +144,8 @@ function addWorker(program: Command, roles: RoleCommands, io: Io): void {
   const worker = program
     .command('worker')
     .description('Run tasks, for the server at --url or MILLRACE_URL. Its key is read from MILLRACE_KEY or --key-file.')
-    .option('--key-file <file>', 'read the key from a file; a key on the command line could be seen by everybody')
-    .option('--max-tasks <n>', 'how many tasks may run at once (MILLRACE_MAX_TASKS, 8)', integer(1, mostTasks))
+    .option('--key-file <file>', 'read the key from a file; other users could see a key on the command line')
+    .option('--max-tasks <n>', 'how many tasks may run at once (MILLRACE_MAX_TASKS, 8)', integer(1, maxMaxTasks))
     .option('--queue <name>', 'take tasks of this queue only (default); may be given more than once', queues)
     .option(
       '--runtime <name>',
@@ -166,7 +168,7 @@ function runtimes(value: string, previous: readonly string[] = []): string[] {
 
 function queues(value: string, previous?: readonly string[]): string[] {
   const fault = queueFault(value);
-  if (fault === undefined) return repeated(value, previous);
+  if (fault === undefined) return collectValues(value, previous);
   throw new InvalidArgumentError(`A queue's name ${fault}.`);
 }
 

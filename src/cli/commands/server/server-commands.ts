@@ -23,22 +23,22 @@ export function addServerCommands(program: Command, io: Io): void {
   const status = program
     .command('status')
     .description(
-      "Show whether the server is well, its version and that of the tenant's engine, workers, schedulers and counts. Exits with 1 if it is not.",
+      "Show the health of the server, its version and that of the tenant's engine, workers, schedulers and counts. Exits with 1 if something is not well.",
     )
     .action(verb(io, noOptions, showStatus));
   examples(status, [['millrace status --json | jq .counts', 'for a script']]);
   const events = program
     .command('events')
-    .description('Follow what happens, a line for each event, until Ctrl-C. Goes on by itself after a lost connection.')
-    .option('--topic <topic>', 'of this topic only, such as millrace_runs')
-    .option('--after <n>', 'begin after this number rather than now', integer(0, Number.MAX_SAFE_INTEGER))
+    .description('Print events as they happen, one per line, until Ctrl-C. Reconnects by itself.')
+    .option('--topic <topic>', 'only events of this topic, such as millrace_runs')
+    .option('--after <n>', 'begin after this event number instead of now', integer(0, Number.MAX_SAFE_INTEGER))
     .action(verb(io, z.object({ topic: z.string().optional(), after: z.int().optional() }), followEvents));
   examples(events, [
-    ['millrace events --topic millrace_runs', 'runs as they are made and end'],
+    ['millrace events --topic millrace_runs', 'the events of runs'],
     ['millrace events --after 0 --json', 'the whole log, as JSON lines'],
   ]);
   addSessionCommands(program, io);
-  addKeys(program.command('key').description('Make, list and revoke API keys (needs the root key).'), io);
+  addKeys(program.command('key').description('Create, list and revoke API keys (needs the root key).'), io);
 }
 
 async function makeLink(session: Session): Promise<void> {
@@ -49,28 +49,28 @@ async function makeLink(session: Session): Promise<void> {
 }
 
 const createFlags = z.object({ name: z.string(), role: z.enum(roles) });
-/** Their keys are of no tenant, unless --tenant names one. */
+/** Keys of these roles belong to no tenant, unless --tenant names one. */
 const installationRoles: ReadonlySet<string> = new Set(['root', 'worker', 'conductor']);
 
 function addKeys(key: Command, io: Io): void {
   const create = key
     .command('create')
     .description(
-      'Make a key and print it: only this once. With --tenant it opens that tenant, else `default`; a worker key without --tenant serves all.',
+      'Create a key and print it. It is shown only this once. It gives access to the tenant of --tenant, else to `default`; a worker key without --tenant serves all tenants.',
     )
-    .requiredOption('--name <name>', 'whose key it is, or what for')
+    .requiredOption('--name <name>', 'the owner or the purpose of the key')
     .requiredOption('--role <role>', roles.join(', '), wordsOf(roles))
     .action(verb(io, createFlags, createKey));
   examples(create, [
     ['millrace key create --name ci --role operator', 'for a pipeline that applies jobs'],
     ['millrace key create --name box7 --role worker', 'for a worker on another machine'],
     ['millrace key create --name box8 --role worker --tenant shop', 'for a worker that runs tasks of shop only'],
-    ['millrace key create --name ann --role viewer --tenant shop', 'opens the tenant shop and no other'],
+    ['millrace key create --name ann --role viewer --tenant shop', 'access to the tenant shop only'],
   ]);
-  const list = key.command('list').description('List keys; their secrets are not kept.');
-  examples(list, [['millrace key list', 'whose they are, and who made them']]);
+  const list = key.command('list').description('List keys, without their secrets, which are not stored.');
+  examples(list, [['millrace key list', 'with their owners and creators']]);
   list.action(verb(io, noOptions, listKeys));
-  const revoke = key.command('revoke').description('Revoke a key; browser sessions made with it end, too.');
+  const revoke = key.command('revoke').description('Revoke a key, and end the browser sessions made with it.');
   examples(revoke, [['millrace key revoke 01890a5d-…', 'by its id']]);
   revoke.argument('<id>', 'as `millrace key list` shows it').action(verb(io, noOptions, revokeKey));
 }

@@ -1,4 +1,4 @@
-/** `millrace session`: the sessions of browsers, listed and ended. */
+/** `millrace session`: lists and ends browser sessions. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { isId } from '../../../kernel/id.ts';
@@ -12,8 +12,8 @@ import { noOptions, type Session, verb } from '../../session/session.ts';
 const endFlags = z.object({ all: z.boolean().default(false) });
 
 export function addSessionCommands(program: Command, io: Io): void {
-  const session = program.command('session').description('List and end the sessions of browsers (needs the root key).');
-  const list = session.command('list').description('List open sessions, the last used first.');
+  const session = program.command('session').description('List and end browser sessions (needs the root key).');
+  const list = session.command('list').description('List open sessions, the most recently used first.');
   examples(list, [['millrace session list', 'who is signed in, with which key, and since when']]);
   list.action(verb(io, noOptions, listSessions));
   const end = session
@@ -24,7 +24,7 @@ export function addSessionCommands(program: Command, io: Io): void {
     .action(verb(io, endFlags, endSessions));
   examples(end, [
     ['millrace session end 01890a5d-…', 'by its id'],
-    ['millrace session end --all', 'everybody signs in again'],
+    ['millrace session end --all', 'all users must sign in again'],
   ]);
 }
 

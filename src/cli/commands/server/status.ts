@@ -1,4 +1,4 @@
-/** `millrace status`: is the server well, does the tenant's scheduler run, what does it do, who works for it. */
+/** `millrace status`: the health of the server, the tenant's scheduler, and the workers. */
 import { isRecord } from '../../../kernel/text/path.ts';
 import type { GatewayEndpoints } from '../../../gateway/installation/endpoints.ts';
 import { type CallAnswer, CallFailed } from '../../../http/client.ts';
@@ -11,7 +11,7 @@ import type { Session } from '../../session/session.ts';
 async function fetchStatus(server: Server) {
   const { url, tenantName: name } = server;
   const unread: Unread[] = [];
-  /** The gateway answers for a tenant whose own API fails. */
+  /** Records a part whose request fails. The gateway still answers for a tenant whose own API fails. */
   const unlessFailed = async <T>(part: string, asked: Promise<T>): Promise<T | null> =>
     asked.catch((error: unknown) => {
       if (!(error instanceof CallFailed) || error.status < 500) throw error;
@@ -37,7 +37,7 @@ interface Unread {
   readonly reason: string;
 }
 
-/** Undefined: the server answers that it cannot, as while its database is frozen. */
+/** Returns undefined if the server answers that its database is unavailable. */
 async function unlessUnavailable<T>(asked: Promise<T>): Promise<T | undefined> {
   return asked.catch((error: unknown) => {
     if (error instanceof CallFailed && error.problem?.code === 'database_unavailable') return undefined;
@@ -64,18 +64,18 @@ async function fetchHealth(server: Server): Promise<Health> {
   }
 }
 
-/** Where the server is well, the tenant need not be: the server speaks for itself, or for the default tenant. */
+/** Adds the health of the tenant: `/healthz` covers only the server and the default tenant. */
 function healthWith(health: Health, { tenant, unread }: Omit<Status, 'health'>): Health {
   if (!health.ok) return health;
   if (!hasLauncher(tenant))
-    return { ok: false, reason: 'no launcher is active: nothing is started', code: 'no_launcher' };
+    return { ok: false, reason: 'no launcher is active, so nothing is started', code: 'no_launcher' };
   if (isTenantWell(tenant) && unread.length > 0)
     return { ok: false, reason: `the API of ${tenant.tenant} fails`, code: 'tenant_unavailable' };
   if (isTenantWell(tenant)) return health;
   return { ok: false, reason: `the scheduler of ${tenant.tenant} does not run`, code: tenant.reason_code };
 }
 
-/** The launcher may have left it as STARTED, and died: there is a reason then. What a person has stopped is as it should be. */
+/** STARTED with a reason means that the launcher has died since. A tenant that a user stopped is well. */
 function isTenantWell({ state, reason_code: code }: TenantWhy): boolean {
   return (state === 'STARTED' && code === null) || code === 'stopped_by_user';
 }
@@ -93,7 +93,7 @@ function hasLauncher({ facts }: TenantWhy): boolean {
   return facts['launcher_active'] !== false;
 }
 
-/** The API says its version in its own description. */
+/** Reads the server's version from its OpenAPI description. */
 async function fetchVersion(server: Server): Promise<string | null> {
   const { info } = await server.gateway('GET /openapi.json');
   return isRecord(info) && typeof info['version'] === 'string' ? info['version'] : null;
@@ -112,7 +112,7 @@ export async function showStatus(session: Session): Promise<void> {
   if (!isWell(status)) throw new Ended(exitCodes.failed);
 }
 
-/** Only the health is known. */
+/** Prints the health, if nothing else is known. */
 function showUnavailable({ out }: Session, url: string, health: Health): never {
   const reason = health.reason ?? 'the database does not answer';
   out.answer({ url, health: { ...health, ok: false, reason } }, () =>
@@ -165,7 +165,7 @@ function countFacts(counts: NonNullable<Status['counts']>): (readonly [string, s
   ];
 }
 
-/** Of the tenant's engine, which need not be the server's. */
+/** The version of the tenant's engine, which may differ from the server's. */
 function versionIn({ version }: Status['tenant']['facts']): string {
   return typeof version === 'string' ? version : '-';
 }
@@ -187,7 +187,7 @@ function showWorkers(out: Output, workers: NonNullable<Status['workers']>): void
     ],
     workers.map((worker) => [
       worker.name || worker.uuid,
-      // its end is the random part: enough to tell the workers of one host apart
+      // the random end of the id is enough to distinguish the workers of one host
       worker.uuid.slice(-6),
       { text: worker.status, style: stateStyle(worker.status) },
       worker.running_tasks,

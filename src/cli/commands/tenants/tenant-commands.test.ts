@@ -52,7 +52,7 @@ afterAll(async () => {
   await life.close();
 });
 
-/** What the launcher would have noted; its host beats for as long as the test lasts. */
+/** Records the tenant as STARTED, on a host whose heartbeat stays valid for the whole test. */
 async function started(name: string, version = engineVersion): Promise<void> {
   const host = await insertHost(life);
   await life.control.exec(sql`update host set beat_at = clock_timestamp() + interval '1 hour' where id = ${host}`);
@@ -63,7 +63,7 @@ async function started(name: string, version = engineVersion): Promise<void> {
       state = 'STARTED', code = null, reason = null, version = excluded.version, host_id = excluded.host_id, ordered = true`);
 }
 
-/** Meanwhile every message is settled so, before the launcher comes to it. */
+/** Settles every new message as superseded while `work` runs. */
 async function supersedeNext(work: () => Promise<void>): Promise<void> {
   await life.control.exec(sql`
     create function superseded() returns trigger language plpgsql as $$
@@ -87,8 +87,8 @@ async function disabled(name: string, code: string, reason: string): Promise<voi
       from tenant where tenant.id = tenant_id and name = ${name}`);
 }
 
-describe('millrace tenant', () => {
-  it('makes, lists, shows, explains, orders, upgrades, renames and drops', async () => {
+describe('tenant commands', () => {
+  it('a tenant can be created, listed, shown, explained, stopped, upgraded, renamed and dropped', async () => {
     const [name, then] = [life.name(), life.name()];
     const made = await cli(['tenant', 'create', name, '--own-host']);
     expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining(`${name} will run`) as unknown });
@@ -108,21 +108,23 @@ describe('millrace tenant', () => {
     expect(plan).toMatchObject({
       code: 0,
       stdout: `${name}: ${engineVersion} → 2.0.0\n  ${newer.all.at(-1)?.name}\n`,
-      stderr: 'nothing was changed; 0 connections would have to leave\n',
+      stderr: 'nothing was changed; 0 connections would have to be closed\n',
     });
     expect((await cli(['tenant', 'upgrade', name, '--to', '2.0.0'])).code).toBe(0);
-    expect((await cli(['tenant', 'upgrade', name])).stdout).toBe(`${name} is at 2.0.0 already\n`);
+    expect((await cli(['tenant', 'upgrade', name])).stdout).toBe(`${name} is already at 2.0.0\n`);
     expect((await cli(['tenant', 'own-host', name, 'off'])).stdout).toBe(`${name} shares a host\n`);
     expect((await cli(['tenant', 'rename', name, then])).stdout).toBe(
-      `${name} is ${then} now, in the database ${then}\n`,
+      `${name} is now ${then}, in the database ${then}\n`,
     );
     expect((await cli(['tenant', 'drop', then])).stderr).toContain(`Drop the tenant ${then} and its database ${then}?`);
     expect(await findLifeRow(life.control, then)).toBeDefined();
-    expect((await cli(['tenant', 'drop', then, '--yes'])).stdout).toBe(`${then} and its database ${then} are gone\n`);
+    expect((await cli(['tenant', 'drop', then, '--yes'])).stdout).toBe(
+      `${then} and its database ${then} are dropped\n`,
+    );
     expect(await cli(['tenant', 'show', then])).toMatchObject({ code: 5 });
   }, 30_000);
 
-  it('adopts a database, and releases it when that is confirmed', async () => {
+  it('a database is adopted, and released after a confirmation', async () => {
     const [name, database] = [life.name(), life.name()];
     await inDatabase(life, 'postgres', (_, client) => client.query(`create database ${database}`));
     expect((await cli(['tenant', 'adopt', name, '--database', database])).code).toBe(0);
@@ -132,7 +134,7 @@ describe('millrace tenant', () => {
     expect(await findLifeRow(life.control, name)).toBeUndefined();
   });
 
-  it('answers in JSON', async () => {
+  it('tenant commands print JSON with --json', async () => {
     const name = life.name();
     const made = await cli(['tenant', 'create', name, '--json']);
     expect(JSON.parse(made.stdout)).toMatchObject({ tenant: { name }, message: { outcome: 'started' } });
@@ -145,7 +147,7 @@ describe('millrace tenant', () => {
     });
   });
 
-  it('ends with 1 and the reason where a tenant does not start', async () => {
+  it('a tenant that does not start ends the command with 1 and the reason', async () => {
     const name = life.name();
     await cli(['tenant', 'create', name]);
     await started(name);
@@ -154,7 +156,7 @@ describe('millrace tenant', () => {
     expect(ran).toMatchObject({ code: 1, stderr: 'it has not started: no engine: engine 9 is not here\n' });
   });
 
-  it('says that a message was superseded, and by which', async () => {
+  it('a superseded message is reported with the message that superseded it', async () => {
     const name = life.name();
     await cli(['tenant', 'create', name]);
     await started(name);
@@ -166,7 +168,7 @@ describe('millrace tenant', () => {
     });
   });
 
-  it('prints a script that psql could run: to install, from a version, or from where a tenant is', async () => {
+  it('tenant sql prints a script to install, or to upgrade from a version or from that of a tenant', async () => {
     const [name, other] = [life.name(), life.name()];
     await inDatabase(life, 'postgres', (_, client) => client.query(`create database ${other}`));
     const install = await cli(['tenant', 'sql']);
@@ -180,21 +182,21 @@ describe('millrace tenant', () => {
     expect((await cli(['tenant', 'sql', name, '--from', '1'])).code).toBe(2);
   });
 
-  it('prints a script to where `tenant upgrade` would go, and to what `tenant create` would install', async () => {
+  it('tenant sql uses the default versions of `tenant upgrade` and `tenant create`', async () => {
     const name = life.name();
     await cli(['tenant', 'create', name]);
     await started(name);
     for (const argv of [[name], ['--from', engineVersion]])
       expect((await cli(['tenant', 'sql', ...argv])).stdout).toContain(`upgrade from ${engineVersion} to 2.0.0`);
     expect((await cli(['tenant', 'sql'])).stdout).toContain(`install ${engineVersion}`);
-    // what is where it would go needs no script
+    // a tenant that is already at the target needs no script
     await started(name, '2.0.0');
-    const none = `${name} is at 2.0.0 already: there is nothing to do\n`;
+    const none = `${name} is already at 2.0.0: nothing to do\n`;
     expect(await cli(['tenant', 'sql', name])).toEqual({ code: 0, stdout: '', stderr: none });
     expect(JSON.parse((await cli(['tenant', 'sql', name, '--json'])).stdout)).toMatchObject({ script: '' });
   });
 
-  it('names the tenant that has a version without an engine here, or none, where a script cannot be made', async () => {
+  it('tenant sql names a tenant whose version is not installed here, or not known', async () => {
     const name = life.name();
     await cli(['tenant', 'create', name]);
     await started(name, '1.7.7');
@@ -216,7 +218,7 @@ describe('millrace tenant', () => {
     });
   });
 
-  it('says where an order goes that no launcher hears', async () => {
+  it('an order without an active launcher is reported as deferred', async () => {
     const name = life.name();
     await cli(['tenant', 'create', name]);
     await started(name);
@@ -226,7 +228,7 @@ describe('millrace tenant', () => {
       for (const kind of ['stop', 'start', 'restart'])
         expect(await cli(['tenant', kind, name])).toEqual({
           code: 1,
-          stdout: `${name} will ${kind} when a launcher is back; none is active\n`,
+          stdout: `${name} will ${kind} when a launcher is active again; none is active now\n`,
           stderr: '',
         });
     } finally {
@@ -234,7 +236,7 @@ describe('millrace tenant', () => {
     }
   });
 
-  it('names the argument that is wrong, and what is wrong with it', async () => {
+  it('an error names the wrong argument and its fault', async () => {
     expect((await cli(['tenant', 'create', 'Has Spaces'])).stderr).toMatch(
       /error: The request is not understood\n {2}<name>: lower-case letters/,
     );
@@ -265,19 +267,22 @@ describe('millrace tenant', () => {
       ['tenant', 'upgrade', 'x', '--to', ''],
       ['--tenant', '', 'projects'],
     ])
-      expect(await cli(argv)).toMatchObject({ code: 2, stderr: expect.stringContaining('It is empty.') as unknown });
+      expect(await cli(argv)).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('It must not be empty.') as unknown,
+      });
     expect((await cli(['tenant', 'sql', '--to', '7.0.0'])).stderr).toMatch(/\n {2}--to: engine 7\.0\.0 is not here/);
   });
 });
 
-describe('millrace slots', () => {
-  it('shows and changes how many there are', async () => {
+describe('slots command', () => {
+  it('the slots command shows and changes the limit', async () => {
     expect((await cli(['slots'])).stdout).toBe('0 of 64 taken, 0 waiting\n');
     expect((await cli(['slots', '--limit', '3'])).stdout).toBe('0 of 3 taken, 0 waiting\n');
     expect((await cli(['slots', '--limit', '-1'])).code).toBe(2);
   });
 
-  it('asks before a lower limit stops schedulers, and says which, and what brings them back', async () => {
+  it('a limit that stops schedulers needs a confirmation, which names them and the way back', async () => {
     const names = [life.name(), life.name()];
     await cli(['slots', '--limit', '9']);
     for (const [i, name] of names.entries()) {
@@ -295,33 +300,33 @@ describe('millrace slots', () => {
       const refused = await cli(['slots', '--limit', '0'], { tty: true, stdin: 'n\n' });
       expect(refused.stderr).toContain(`stops 2 schedulers (${names[1]}, ${names[0]})`);
       expect([refused.code, await limit()]).toEqual([1, 9]);
-      const told = await cli(['slots', '--limit', '0', '--yes']);
-      expect(told.code).toBe(0);
-      expect(told.stderr).toContain(
+      const printed = await cli(['slots', '--limit', '0', '--yes']);
+      expect(printed.code).toBe(0);
+      expect(printed.stderr).toContain(
         `2 schedulers (${names[1]}, ${names[0]}) will stop; \`millrace slots --limit 9\` brings them back`,
       );
-      expect(told.stderr).toContain('will stop when a launcher is back; none is active');
+      expect(printed.stderr).toContain('will stop when a launcher is active again; none is active now');
       expect(await limit()).toBe(0);
       await cli(['slots', '--limit', '9']);
-      // those that it does not stop are no reason to ask
+      // a limit that stops no scheduler needs no confirmation
       expect(await cli(['slots', '--limit', '2'])).toMatchObject({ code: 0, stderr: '' });
-      // those who were in line are served before those who come back to it
+      // schedulers that already wait go before the stopped ones
       await life.control.exec(
         sql`update slot set granted_at = null where granted_at < ${new Date(Date.UTC(2030, 0, 2))}`,
       );
       expect((await cli(['slots', '--limit', '0', '--yes'])).stderr).toContain(
-        `1 scheduler (${names[1]}) will stop; 1 scheduler is in line before it: a higher limit starts those in line, in its order, \`millrace slots --limit 3\` all of them`,
+        `1 scheduler (${names[1]}) will stop; 1 scheduler waits before it: a higher limit starts waiting schedulers in order, and \`millrace slots --limit 3\` starts all of them`,
       );
     } finally {
       await life.control.exec(sql`delete from slot`);
     }
   });
 
-  it('shows what a lower limit has come to, and who has not ended if it takes long', async () => {
+  it('a lower limit is shown in effect, with the schedulers that have not ended in time', async () => {
     const name = life.name();
     await cli(['slots', '--limit', '9']);
     await cli(['tenant', 'create', name]);
-    // the lease is held by the launcher that is played
+    // the test plays the launcher and holds its lease
     await life.control.exec(sql`
       insert into launcher (id, machine, pid, version, started_at, beat_at)
       select holder, 'box1', 1, '1', clock_timestamp(), clock_timestamp() from launcher_lease`);
@@ -349,7 +354,7 @@ describe('millrace slots', () => {
 });
 
 describe('MILLRACE_TENANT', () => {
-  it('is the tenant of every command that is not told another', async () => {
+  it('MILLRACE_TENANT is the tenant of every command without --tenant', async () => {
     const env = { ...server.env, MILLRACE_TENANT: 'shop' };
     server.calls.length = 0;
     await cli(['projects'], { env });
@@ -362,14 +367,14 @@ describe('MILLRACE_TENANT', () => {
     ]);
   });
 
-  it('is the tenant of a new key, but for roles that have none', async () => {
+  it('MILLRACE_TENANT is the tenant of a new key, unless its role has no tenant', async () => {
     const env = { ...server.env, MILLRACE_TENANT: 'shop' };
     const make = (role: string) => cli(['key', 'create', '--name', 'k', '--role', role], { env });
     expect((await make('viewer')).stderr).toContain('tenant shop');
     expect((await make('worker')).stderr).toContain('all tenants');
   });
 
-  it('is named where there is no such tenant, unless --tenant is', async () => {
+  it('an error about an unknown tenant names MILLRACE_TENANT or --tenant', async () => {
     const key = ['key', 'create', '--name', 'k', '--role', 'viewer'];
     expect((await cli([...key, '--tenant', 'nope'])).stderr).toContain('\n  --tenant: there is no such tenant');
     const env = { ...server.env, MILLRACE_TENANT: 'nope' };

@@ -1,15 +1,15 @@
-/** `millrace tenant`: tenants as they are made, changed and ended (needs the root key). Looking at them is in tenant-views. */
+/** `millrace tenant`: creates, changes and drops tenants (needs the root key). Read-only commands are in tenant-views. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { byArgument } from '../../session/arguments.ts';
 import { Ended, exitCodes, UsageError } from '../../session/exit.ts';
-import { examples, filled } from '../../session/flags.ts';
+import { examples, requireText } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { count } from '../../print/output.ts';
 import type { Server } from '../../session/server.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 import { addTenantViews, hasLauncher, type Ordered, stateLine, tenantArgument } from './tenant-views.ts';
-import { tellingOfWaits } from './upgrade-progress.ts';
+import { reportWaitsDuring } from './upgrade-progress.ts';
 
 const newName = ['<name>', 'lower-case letters, digits, - and _; part of addresses: /t/NAME/'] as const;
 const newFlags = z.object({
@@ -27,7 +27,7 @@ const yesFlags = z.object({ yes: z.boolean().default(false) });
 const upgradeFlags = z.object({ to: z.string().optional(), dryRun: z.boolean().default(false) });
 
 export function addTenantCommands(program: Command, io: Io): void {
-  const tenant = program.command('tenant').description('Make, look at, upgrade and end tenants (needs the root key).');
+  const tenant = program.command('tenant').description('Create, show, upgrade and drop tenants (needs the root key).');
   addTenantViews(tenant, io);
   addMaking(tenant, io);
   addOrders(tenant, io);
@@ -39,61 +39,60 @@ function withNewFlags(command: Command): Command {
   return command
     .argument(...newName)
     .option('--database <name>', "its database (the tenant's name)")
-    .option('--engine <version>', 'install this version rather than the running release', filled)
+    .option('--engine <version>', 'install this version instead of the running release', requireText)
     .option('--own-host', 'share no host process with other tenants');
 }
 
 function addMaking(tenant: Command, io: Io): void {
   const create = withNewFlags(tenant.command('create'))
-    .description('Make a tenant: a database with Millrace installed. The same again completes one that was cut short.')
+    .description(
+      'Create a tenant: a database with Millrace installed. Repeat the command to complete an interrupted one.',
+    )
     .action(verb(io, newFlags, createTenant));
   examples(create, [
     ['millrace tenant create shop', 'then: millrace --tenant shop apply -f jobs/'],
     ['millrace tenant create shop --database shop_jobs --engine 0.1.0', 'elsewhere, at another version'],
   ]);
   const adopt = withNewFlags(tenant.command('adopt'))
-    .description('Make a tenant of a database that exists. Millrace is installed in it unless it is there.')
+    .description('Make an existing database a tenant. Installs Millrace in it if necessary.')
     .action(verb(io, newFlags, adoptTenant));
-  examples(adopt, [['millrace tenant adopt shop --database shop_prod', 'beside the tables of the shop itself']]);
+  examples(adopt, [['millrace tenant adopt shop --database shop_prod', 'next to the tables of the shop itself']]);
 }
 
 async function createTenant(session: Session, [name = '']: readonly string[], flags: NewFlags): Promise<void> {
   const server = await session.connect();
-  session.out.note(`asking for the tenant ${name}: its database, and Millrace in it…`);
-  const call = server.gateway('POST /api/tenants', { body: { name, ...wanted(flags) } });
+  session.out.note(`creating the tenant ${name} and its database…`);
+  const call = server.gateway('POST /api/tenants', { body: { name, ...newTenantFields(flags) } });
   showMade(session, await byArgument(call, newArguments));
 }
 
 async function adoptTenant(session: Session, [name = '']: readonly string[], flags: NewFlags): Promise<void> {
   const server = await session.connect();
-  session.out.note(`asking to adopt ${flags.database ?? name}…`);
-  const call = server.gateway('POST /api/tenants/{name}/adopt', { params: { name }, body: wanted(flags) });
+  session.out.note(`adopting ${flags.database ?? name}…`);
+  const call = server.gateway('POST /api/tenants/{name}/adopt', { params: { name }, body: newTenantFields(flags) });
   showMade(session, await byArgument(call, newArguments));
 }
 
 type NewFlags = z.output<typeof newFlags>;
 
-function wanted({ database, engine: version, ownHost: own_host }: NewFlags) {
+function newTenantFields({ database, engine: version, ownHost: own_host }: NewFlags) {
   return { database, version, own_host };
 }
 
-/** It is made, whether or not it runs yet. */
+/** The tenant exists, even if it does not run yet. */
 function showMade({ out }: Session, made: Ordered): void {
   out.answer(made, () => out.line(stateLine(made.tenant)));
   if (made.tenant.state !== 'STARTED')
-    out.note(`\`millrace tenant why ${made.tenant.name}\` says why it does not run yet`);
+    out.note(`\`millrace tenant why ${made.tenant.name}\` explains why it does not run yet`);
 }
 
 const orders = {
-  start: [
-    "Run a tenant's scheduler; does nothing where it runs. Exits with 1 if it does not come to run.",
-    'after a stop',
-  ],
+  start: ["Start a tenant's scheduler; does nothing if it runs. Exits with 1 if it does not start.", 'after a stop'],
   stop: [
-    "Stop a tenant's scheduler until it is started again. Its API goes on answering.",
-    'nothing of it fires or starts',
+    "Stop a tenant's scheduler until it is started again. Its API stays available.",
+    'no trigger fires and no run starts',
   ],
-  restart: ["Stop a tenant's scheduler if it runs, and run it anew.", 'tries at once, whatever it waits for'],
+  restart: ["Stop a tenant's scheduler if it runs, and start it again.", 'retries at once'],
 } as const;
 
 function addOrders(tenant: Command, io: Io): void {
@@ -108,7 +107,7 @@ function addOrders(tenant: Command, io: Io): void {
   }
 }
 
-/** How long the command waits for what comes of it, and how often it says what is still waited for. */
+/** How long the command waits for the outcome, and how often it prints the reason for the wait. */
 const maxWaitMs = 60_000;
 const progressEverySeconds = 5;
 
@@ -117,7 +116,7 @@ async function give(session: Session, kind: keyof typeof orders, name: string): 
   const sent = await server.gateway(`POST /api/tenants/{name}/${kind}`, { params: { name } });
   const given = await followMessage(session, server, sent);
   const isDeferred = given.message.acknowledged_at === null && !(await hasLauncher(server));
-  const later = `${name} will ${kind} when a launcher is back; none is active`;
+  const later = `${name} will ${kind} when a launcher is active again; none is active now`;
   session.out.answer(given, () => session.out.line(isDeferred ? later : stateLine(given.tenant)));
   if (isDone(kind, given)) return;
   if (isDeferred) throw new Ended(exitCodes.failed);
@@ -125,7 +124,7 @@ async function give(session: Session, kind: keyof typeof orders, name: string): 
   throw new Ended(exitCodes.failed);
 }
 
-/** Until it is known what came of it; without a launcher nobody waits. */
+/** Waits until the outcome is known. Returns at once if no launcher is active. */
 async function followMessage(session: Session, server: Server, sent: Ordered): Promise<Ordered> {
   const until = performance.now() + maxWaitMs;
   const params = { name: sent.tenant.name, id: sent.message.id };
@@ -142,9 +141,11 @@ async function followMessage(session: Session, server: Server, sent: Ordered): P
 }
 
 function whyNot({ message: { outcome, detail }, tenant }: Ordered): string {
-  // its detail says only by what
+  // the detail names only the message that superseded this one
   if (outcome === 'superseded') return [outcome, detail].join(' ').trim();
-  return (outcome === 'started' ? null : detail) ?? tenant.reason ?? outcome ?? 'no launcher has heard of it yet';
+  return (
+    (outcome === 'started' ? null : detail) ?? tenant.reason ?? outcome ?? 'no launcher has received the message yet'
+  );
 }
 
 function isDone(kind: keyof typeof orders, { message, tenant }: Ordered): boolean {
@@ -155,31 +156,31 @@ function isDone(kind: keyof typeof orders, { message, tenant }: Ordered): boolea
 function addChanges(tenant: Command, io: Io): void {
   const upgrade = tenant
     .command('upgrade')
-    .description("Bring a tenant to another engine's version, in one transaction: all of it, or nothing.")
+    .description('Upgrade a tenant to another version, in one transaction.')
     .argument(...tenantArgument)
     .option(
       '--to <version>',
-      'the engine (the newest stable one that is here and can be used; from a pre-release, the newest of all)',
-      filled,
+      'the target version (default: the newest usable stable one; from a pre-release, the newest of all)',
+      requireText,
     )
-    .option('--dry-run', 'say what it would do, and do nothing')
+    .option('--dry-run', 'only show what it would do')
     .action(verb(io, upgradeFlags, upgradeTenant));
   examples(upgrade, [
-    ['millrace tenant upgrade shop --dry-run', 'from where to where, by which migrations'],
-    ['millrace tenant upgrade shop --to 0.2.0', '`millrace engine list` shows what is here'],
+    ['millrace tenant upgrade shop --dry-run', 'both versions, and the migrations between them'],
+    ['millrace tenant upgrade shop --to 0.2.0', '`millrace engine list` shows the installed versions'],
   ]);
   const rename = tenant
     .command('rename')
-    .description('Call a tenant otherwise; a database that bears its name is renamed with it. Keys go on working.')
+    .description('Rename a tenant. A database of the same name is renamed with it. Keys stay valid.')
     .argument(...tenantArgument)
     .argument('<new-name>', newName[1])
     .action(verb(io, noOptions, renameTenant));
   examples(rename, [['millrace tenant rename shop store', 'its paths are under /t/store/ from then on']]);
   const ownHost = tenant
     .command('own-host')
-    .description('Give a tenant a host process of its own, or let it share one again.')
+    .description('Give a tenant its own host process, or let it share one again.')
     .argument(...tenantArgument)
-    .argument('<on|off>', 'whether it has one')
+    .argument('<on|off>', 'whether it has its own host')
     .action(verb(io, noOptions, setOwnHost));
   examples(ownHost, [['millrace tenant own-host shop on', 'it moves at once']]);
 }
@@ -191,16 +192,17 @@ async function upgradeTenant(
 ): Promise<void> {
   const { out } = session;
   const server = await session.connect();
-  if (!dryRun) out.note(`asking for the upgrade of ${name}…`);
+  if (!dryRun) out.note(`upgrading ${name}…`);
   const params = { name };
   const call = server.gateway('POST /api/tenants/{name}/upgrade', { params, body: { to, dry_run: dryRun } });
-  const done = await tellingOfWaits({ session, server, name }, byArgument(call, { 'body.to': '--to' }));
+  const done = await reportWaitsDuring({ session, server, name }, byArgument(call, { 'body.to': '--to' }));
   out.answer(done, () => {
     const isSame = done.from === done.to;
-    if (isSame && done.migrations.length === 0) return out.line(`${name} is at ${done.to} already`);
+    if (isSame && done.migrations.length === 0) return out.line(`${name} is already at ${done.to}`);
     out.line(isSame ? `${name} is at ${done.to}, but lacked:` : `${name}: ${done.from} → ${done.to}`);
     for (const migration of done.migrations) out.line(`  ${migration}`);
-    if (dryRun) return out.note(`nothing was changed; ${count(done.sessions ?? 0, 'connection')} would have to leave`);
+    if (dryRun)
+      return out.note(`nothing was changed; ${count(done.sessions ?? 0, 'connection')} would have to be closed`);
     out.line(stateLine(done.tenant));
   });
 }
@@ -210,16 +212,16 @@ async function renameTenant(session: Session, [name = '', to = '']: readonly str
   const call = server.gateway('POST /api/tenants/{name}/rename', { params: { name }, body: { name: to } });
   const tenant = await byArgument(call, { 'body.name': '<new-name>' });
   session.out.answer(tenant, () =>
-    session.out.line(`${name} is ${tenant.name} now, in the database ${tenant.database}`),
+    session.out.line(`${name} is now ${tenant.name}, in the database ${tenant.database}`),
   );
 }
 
 async function setOwnHost(session: Session, [name = '', text = '']: readonly string[]): Promise<void> {
-  if (text !== 'on' && text !== 'off') throw new UsageError(`say on or off, not ${JSON.stringify(text)}`);
+  if (text !== 'on' && text !== 'off') throw new UsageError(`must be on or off, not ${JSON.stringify(text)}`);
   const own_host = text === 'on';
   const server = await session.connect();
   const tenant = await server.gateway('PATCH /api/tenants/{name}', { params: { name }, body: { own_host } });
-  const shares = tenant.own_host ? 'has a host of its own' : 'shares a host';
+  const shares = tenant.own_host ? 'has its own host' : 'shares a host';
   session.out.answer(tenant, () => session.out.line(`${name} ${shares}`));
 }
 
@@ -234,7 +236,7 @@ function addEnding(tenant: Command, io: Io): void {
   examples(drop, [['millrace tenant drop shop', 'asks first']]);
   const release = tenant
     .command('release')
-    .description('Take Millrace out of a database that stays. Jobs, runs, stash and keys of the tenant are lost.')
+    .description('Remove Millrace from a database, which is kept. Jobs, runs, stash and keys of the tenant are lost.')
     .argument(...tenantArgument)
     .option(...yes)
     .action(verb(io, yesFlags, releaseTenant));
@@ -246,18 +248,20 @@ type YesFlags = z.output<typeof yesFlags>;
 async function dropTenant(session: Session, [name = '']: readonly string[], { yes }: YesFlags): Promise<void> {
   const server = await session.connect();
   const { database } = await server.gateway('GET /api/tenants/{name}', { params: { name } });
-  const lost = 'Its jobs, runs, stash and keys, and whatever else is in that database, are lost.';
+  const lost = 'Its jobs, runs, stash and keys, and everything else in that database, are lost.';
   await session.confirm(`Drop the tenant ${name} and its database ${database}? ${lost}`, yes);
   session.out.note(`dropping ${name}…`);
   await server.gateway('DELETE /api/tenants/{name}', { params: { name } });
-  session.out.answer({ name, dropped: true }, () => session.out.line(`${name} and its database ${database} are gone`));
+  session.out.answer({ name, dropped: true }, () =>
+    session.out.line(`${name} and its database ${database} are dropped`),
+  );
 }
 
 async function releaseTenant(session: Session, [name = '']: readonly string[], { yes }: YesFlags): Promise<void> {
   const server = await session.connect();
   const { database } = await server.gateway('GET /api/tenants/{name}', { params: { name } });
-  const lost = 'Its jobs, runs, stash and keys are lost; the database and what else is in it stay.';
-  await session.confirm(`Take Millrace out of the database ${database} of tenant ${name}? ${lost}`, yes);
+  const lost = 'Its jobs, runs, stash and keys are lost; the database and all its other contents are kept.';
+  await session.confirm(`Remove Millrace from the database ${database} of tenant ${name}? ${lost}`, yes);
   await server.gateway('POST /api/tenants/{name}/release', { params: { name } });
   session.out.answer({ name, released: true }, () =>
     session.out.line(`Millrace is no longer in the database ${database}`),

@@ -1,4 +1,4 @@
-/** Looking at tenants and slots: list, show, why, the migration script; and `millrace slots`. */
+/** Read-only commands about tenants (list, show, why, the migration script), and `millrace slots`. */
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { MillraceError } from '../../../errors.ts';
@@ -8,7 +8,7 @@ import { pause } from '../../../kernel/service.ts';
 import { newestFor } from '../../../kernel/text/version.ts';
 import { byArgument } from '../../session/arguments.ts';
 import { UsageError } from '../../session/exit.ts';
-import { examples, filled, integer } from '../../session/flags.ts';
+import { examples, requireText, integer } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { count, type Output, showTime } from '../../print/output.ts';
 import { type Style } from '../../print/paint.ts';
@@ -23,60 +23,67 @@ type Slots = Awaited<ReturnType<typeof pages.listSlots>>;
 export const tenantArgument = ['<name>', 'as `millrace tenant list` shows it'] as const;
 const sqlFlags = z.object({ to: z.string().optional(), from: z.string().optional() });
 const slotFlags = z.object({ limit: z.int().optional(), yes: z.boolean().default(false) });
-const mostSlots = 10_000;
-const shownMessages = 10;
+const maxSlots = 10_000;
+const maxShownMessages = 10;
 
 export function addTenantViews(tenant: Command, io: Io): void {
   const list = tenant
     .command('list')
-    .description('List tenants: which run, which will run and why not yet, which are off and by whom.');
+    .description('List tenants: which run, which do not run yet and why, which are off and who stopped them.');
   list.action(verb(io, noOptions, listTenants));
-  examples(list, [['millrace tenant list --json | jq \'.[] | select(.standing != "runs")\'', 'those that do not run']]);
+  examples(list, [
+    ['millrace tenant list --json | jq \'.[] | select(.standing != "runs")\'', 'tenants that do not run'],
+  ]);
   const show = tenant
     .command('show')
-    .description('Show a tenant: state, version, host, and what the launcher was asked to do with it.')
+    .description('Show a tenant: state, version, host, and the latest messages to the launcher.')
     .argument(...tenantArgument)
     .action(verb(io, noOptions, showTenant));
   examples(show, [['millrace tenant show shop', 'with its latest messages']]);
   const why = tenant
     .command('why')
-    .description('Say in one sentence why a tenant runs, or why it does not, and what to do.')
+    .description('Explain why a tenant runs or does not run, and what to do.')
     .argument(...tenantArgument)
     .action(verb(io, noOptions, showWhy));
   examples(why, [['millrace tenant why shop', 'with --json: the facts behind it']]);
   const script = tenant
     .command('sql')
     .description(
-      'Print the SQL script that installs Millrace, or upgrades a tenant, for a migration tool of yours. Asks a running server.',
+      'Print the SQL script that installs Millrace, or upgrades a tenant, for your own migration tool. Needs a running server.',
     )
-    .argument('[name]', 'upgrade from the version that this tenant is at')
+    .argument('[name]', 'upgrade from the version of this tenant')
     .option(
       '--to <version>',
-      'the engine (to upgrade: as `tenant upgrade` goes to; to install: the running release)',
-      filled,
+      'the target version (default: that of `tenant upgrade`, or to install, the running release)',
+      requireText,
     )
-    .option('--from <version>', 'the version to upgrade from; without it, install', filled)
+    .option('--from <version>', 'the version to upgrade from; without it, install', requireText)
     .action(verb(io, sqlFlags, printScript));
   examples(script, [
     ['millrace tenant sql > install.sql', 'for a database without Millrace'],
-    ['millrace tenant sql shop --to 0.2.0 | psql -v ON_ERROR_STOP=1 shop', 'upgrades it; nothing else has to be told'],
+    [
+      'millrace tenant sql shop --to 0.2.0 | psql -v ON_ERROR_STOP=1 shop',
+      'upgrades the tenant; no further step is needed',
+    ],
   ]);
 }
 
 export function addSlots(program: Command, io: Io): void {
   const slots = program
     .command('slots')
-    .description('Show who holds the slots for background work and who waits for one, or change how many there are.')
-    .option('--limit <n>', 'max_background_workers: counts the launcher and schedulers', integer(0, mostSlots))
-    .option('--yes', 'do not ask where a lower limit stops schedulers')
+    .description(
+      'Show the slots for background work, their holders and those that wait, or change the number of slots.',
+    )
+    .option('--limit <n>', 'max_background_workers: counts the launcher and schedulers', integer(0, maxSlots))
+    .option('--yes', 'do not ask if a lower limit stops schedulers')
     .action(verb(io, slotFlags, showSlots));
   examples(slots, [
-    ['millrace slots', 'and who waits'],
-    ['millrace slots --limit 128', 'takes effect at once; asks first where it stops schedulers'],
+    ['millrace slots', 'holders and waiting tenants'],
+    ['millrace slots --limit 128', 'takes effect at once; asks first if it stops schedulers'],
   ]);
 }
 
-/** A tenant that runs with something wrong is not green, and one that a person stopped is not red. */
+/** A tenant that runs with a problem is not green, and one that a user stopped is not red. */
 function standingStyle({ standing, summary, reason_code: code }: Tenant): Style {
   if (standing === 'runs') return summary === 'runs' ? 'green' : 'yellow';
   if (standing === 'off') return code === 'stopped_by_user' || code === 'stopping' ? 'dim' : 'red';
@@ -116,7 +123,7 @@ async function showTenant(session: Session, [name = '']: readonly string[]): Pro
   const params = { name };
   const [tenant, { items: messages }] = await Promise.all([
     server.gateway('GET /api/tenants/{name}', { params }),
-    server.gateway('GET /api/tenants/{name}/messages', { params, query: { limit: shownMessages } }),
+    server.gateway('GET /api/tenants/{name}/messages', { params, query: { limit: maxShownMessages } }),
   ]);
   session.out.answer({ ...tenant, messages }, () => {
     showFacts(session.out, tenant);
@@ -135,10 +142,10 @@ async function showTenant(session: Session, [name = '']: readonly string[]): Pro
   });
 }
 
-/** Of an upgrade that failed, too, the scheduler starts again: at which version says what came of it. */
+/** The scheduler starts again even after a failed upgrade, so the version shows the result. */
 function outcomeOf({ outcome, detail }: Ordered['message']): string {
   if (outcome === 'started' && detail !== null) return `${outcome} ${detail}`;
-  return outcome ?? 'not heard yet';
+  return outcome ?? 'not received yet';
 }
 
 function showFacts(out: Output, tenant: Tenant): void {
@@ -175,7 +182,7 @@ async function printScript(
   if (name !== undefined && from !== undefined) throw new UsageError('give the name of a tenant or --from, not both');
   const server = await session.connect();
   const start = name === undefined ? from : await versionOf(session, name);
-  const version = to ?? (await usualVersion(server, start));
+  const version = to ?? (await findDefaultVersion(server, start));
   if (start === version) return nothingToDo(session, name, version);
   const call = server.gateway('GET /api/engines/{version}/sql', { params: { version }, query: { from: start } });
   const origin = name === undefined ? '--from' : `${name}, which is at ${start}`;
@@ -183,17 +190,17 @@ async function printScript(
   session.out.answer({ from: start ?? null, to: version, script }, () => session.out.line(script.trimEnd()));
 }
 
-/** Not in the way of what reads the script: an empty one does nothing. */
+/** Prints an empty script, which does nothing, so that a pipeline succeeds. */
 function nothingToDo({ out }: Session, name: string | undefined, version: string): void {
   out.answer({ from: version, to: version, script: '' }, () =>
     out.note(
-      `${name === undefined ? `from ${version} to ${version}` : `${name} is at ${version} already`}: there is nothing to do`,
+      `${name === undefined ? `from ${version} to ${version}` : `${name} is already at ${version}`}: nothing to do`,
     ),
   );
 }
 
-/** As `tenant upgrade` goes to, or `tenant create` installs. */
-async function usualVersion(server: Server, from: string | undefined): Promise<string> {
+/** The version to which `tenant upgrade` upgrades, or which `tenant create` installs. */
+async function findDefaultVersion(server: Server, from: string | undefined): Promise<string> {
   const release = (await server.gateway('GET /api/installation')).version;
   if (from === undefined) return release;
   const { items } = await server.gateway('GET /api/engines');
@@ -209,7 +216,7 @@ async function versionOf(session: Session, name: string): Promise<string> {
     'conflict',
     code === 'not_installed'
       ? `Millrace is not installed in ${name}; \`millrace tenant sql\`, without a name, prints the script that installs it`
-      : `the version of ${name} is not known: nobody has looked yet, or it cannot be looked at`,
+      : `the version of ${name} is not known: its database has not been read yet, or cannot be read`,
   );
 }
 
@@ -224,60 +231,60 @@ async function showSlots(session: Session, _: readonly string[], { limit, yes }:
   if (late.length > 0) session.out.note(await whyLate(server, late));
 }
 
-const effectMs = 3_000;
-const lookEveryMs = 100;
+const maxEffectMs = 3_000;
+const pollEveryMs = 100;
 
-/** As they stand once the limit is kept and used, or when that has taken too long: who stops or starts does so in a moment. */
+/** Returns the slots once the new limit is in effect, or after `maxEffectMs`. Schedulers usually stop or start at once. */
 async function slotsWithin(server: Server, limit: number): Promise<Slots> {
-  const until = performance.now() + effectMs;
+  const until = performance.now() + maxEffectMs;
   for (;;) {
     const slots = await pages.listSlots(server);
     if (isKept(slots, limit) || performance.now() > until || !(await hasLauncher(server))) return slots;
-    await pause(lookEveryMs);
+    await pause(pollEveryMs);
   }
 }
 
-/** Nobody has a slot too many, and nobody waits for one that is free. */
+/** Whether no more slots are taken than the limit allows, and no scheduler waits for a free slot. */
 function isKept(slots: Slots, limit: number): boolean {
   const isWaiting = slots.items.some(({ position }) => position !== null);
   return stoppedBy(slots, limit).length === 0 && !(isWaiting && slots.taken < limit);
 }
 
-/** More are taken than there are. */
+/** Explains why more slots are taken than the limit allows. */
 async function whyLate(server: Server, late: readonly string[]): Promise<string> {
-  const those = `${count(late.length, 'scheduler')} (${some(late)})`;
+  const those = `${count(late.length, 'scheduler')} (${formatSome(late)})`;
   if (await hasLauncher(server)) return `${those} ${late.length === 1 ? 'has' : 'have'} not ended yet`;
-  return `${those} will stop when a launcher is back; none is active`;
+  return `${those} will stop when a launcher is active again; none is active now`;
 }
 
-/** Without one nothing that is asked for is done. */
+/** Without an active launcher, no order is carried out. */
 export async function hasLauncher(server: Server): Promise<boolean> {
   return (await server.gateway('GET /api/launcher', { query: { limit: 1 } })).active !== null;
 }
 
-/** A lower limit stops schedulers, and nothing of their tenants fires: nobody does that by a slip of the finger. */
+/** A lower limit stops schedulers, and their tenants fire nothing. So the user must confirm it. */
 async function lowerOrRaise(session: Session, server: Server, limit: number, yes: boolean): Promise<void> {
   const before = await pages.listSlots(server);
   const stopped = stoppedBy(before, limit);
-  const those = `${count(stopped.length, 'scheduler')} (${some(stopped)})`;
+  const those = `${count(stopped.length, 'scheduler')} (${formatSome(stopped)})`;
   if (stopped.length > 0)
-    await session.confirm(`A limit of ${limit} stops ${those}: nothing of those tenants fires. Set it?`, yes);
+    await session.confirm(`A limit of ${limit} stops ${those}: their tenants will fire nothing. Set it?`, yes);
   await server.gateway('PUT /api/slots', { body: { limit } });
   if (stopped.length === 0) return;
   session.out.note(`${those} will stop; ${wayBack(before, stopped.length)}`);
 }
 
-/** Who is stopped asks anew, behind whoever is in line. */
+/** A stopped scheduler queues again, behind those that already wait. */
 function wayBack({ items, limit, taken }: Slots, stopped: number): string {
   const line = items.filter(({ kind, position }) => kind === 'scheduler' && position !== null).length;
   const enough = Math.max(limit, taken) + line;
   const they = stopped === 1 ? 'it' : 'them';
   if (line === 0) return `\`millrace slots --limit ${enough}\` brings ${they} back`;
-  const before = `${count(line, 'scheduler')} ${line === 1 ? 'is' : 'are'} in line before ${they}`;
-  return `${before}: a higher limit starts those in line, in its order, \`millrace slots --limit ${enough}\` all of them`;
+  const before = `${count(line, 'scheduler')} ${line === 1 ? 'waits' : 'wait'} before ${they}`;
+  return `${before}: a higher limit starts waiting schedulers in order, and \`millrace slots --limit ${enough}\` starts all of them`;
 }
 
-/** As the launcher chooses: of those that hold a slot, the newest; its own it keeps. */
+/** The schedulers that the launcher stops: those with the newest slots. It keeps its own slot. */
 function stoppedBy({ items }: Slots, limit: number): string[] {
   const lasting = items.filter(({ position }) => position === null);
   const schedulers = lasting.filter(({ kind }) => kind === 'scheduler');
@@ -285,10 +292,10 @@ function stoppedBy({ items }: Slots, limit: number): string[] {
   return newestFirst.slice(0, Math.max(0, lasting.length - limit)).map(({ tenant }) => tenant ?? '-');
 }
 
-const mostNamed = 10;
+const maxNamed = 10;
 
-function some(names: readonly string[]): string {
-  return `${names.slice(0, mostNamed).join(', ')}${names.length > mostNamed ? ', …' : ''}`;
+function formatSome(names: readonly string[]): string {
+  return `${names.slice(0, maxNamed).join(', ')}${names.length > maxNamed ? ', …' : ''}`;
 }
 
 function printSlots(out: Output, { limit, taken, waiting, items }: Slots): void {

@@ -34,10 +34,10 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-it('says whose locks an upgrade waits for, once, and nothing of one that waits for nobody', async () => {
+it('an upgrade that waits for locks prints their holders once, and any other prints nothing', async () => {
   const [kept, free] = await Promise.all(
     ['kept', 'free'].map((name) => shell(['tenant', 'upgrade', name], { env: server.env })),
   );
-  expect(kept?.stderr).toBe(`asking for the upgrade of kept…\n${advice}\nerror: a lock was waited for in vain\n`);
-  expect(free?.stderr).toBe('asking for the upgrade of free…\nerror: a lock was waited for in vain\n');
+  expect(kept?.stderr).toBe(`upgrading kept…\n${advice}\nerror: a lock was waited for in vain\n`);
+  expect(free?.stderr).toBe('upgrading free…\nerror: a lock was waited for in vain\n');
 }, 20_000);

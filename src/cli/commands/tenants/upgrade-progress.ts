@@ -1,11 +1,11 @@
-/** What somebody who has asked for an upgrade hears while it is under way: whose locks it waits for, if it does. */
+/** Prints the sessions whose locks an upgrade waits for, while the upgrade is running. */
 import { z } from 'zod';
 import { pause } from '../../../kernel/service.ts';
 import type { Server } from '../../session/server.ts';
 import type { Session } from '../../session/session.ts';
 
-/** What is over sooner has nothing to tell. */
-const lookMs = 2_000;
+/** Interval of the checks. A shorter upgrade prints nothing. */
+const checkEveryMs = 2_000;
 
 const waiting = z.object({
   advice: z.string(),
@@ -18,8 +18,8 @@ export interface Upgrading {
   readonly name: string;
 }
 
-/** The same, with notes until it is settled. */
-export async function tellingOfWaits<T>(upgrading: Upgrading, call: Promise<T>): Promise<T> {
+/** Returns the result of the call, and prints notes until it is settled. */
+export async function reportWaitsDuring<T>(upgrading: Upgrading, call: Promise<T>): Promise<T> {
   const over = new AbortController();
   void reportProgress(upgrading, over.signal);
   try {
@@ -30,21 +30,21 @@ export async function tellingOfWaits<T>(upgrading: Upgrading, call: Promise<T>):
 }
 
 async function reportProgress({ session, server, name }: Upgrading, signal: AbortSignal): Promise<void> {
-  let told = '';
+  let printed = '';
   for (;;) {
-    await pause(lookMs, signal);
+    await pause(checkEveryMs, signal);
     if (signal.aborted) return;
-    const now = await waitOf(server, name);
-    if (now === undefined || now === told || signal.aborted) continue;
-    session.out.note(now);
-    told = now;
+    const advice = await findWaitAdvice(server, name);
+    if (advice === undefined || advice === printed || signal.aborted) continue;
+    session.out.note(advice);
+    printed = advice;
   }
 }
 
-/** Nothing, unless it waits for locks of somebody's. */
-async function waitOf(server: Server, name: string): Promise<string | undefined> {
+/** Returns undefined unless the upgrade waits for the locks of a session. */
+async function findWaitAdvice(server: Server, name: string): Promise<string | undefined> {
   const call = server.gateway('GET /api/explain/tenant/{name}', { params: { name } });
-  // it is the upgrade whose failure counts
+  // ignored: only a failure of the upgrade itself matters
   const { success, data } = waiting.safeParse(await call.catch(() => undefined));
   return success && data.facts.blockers.some(({ what }) => what === 'holder') ? data.advice : undefined;
 }
