@@ -4,7 +4,7 @@ import { append, tenantTopic } from '../events/append.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
 import { sendMessage } from '../control/messages.ts';
-import { isTold, noteVersions, type VersionEvent } from './version-audit.ts';
+import { isVersionRecorded, noteVersions, type VersionEvent } from './version-audit.ts';
 
 let control: ControlDatabase;
 beforeAll(async () => {
@@ -72,7 +72,7 @@ it('of a command that did not live to tell, its sender is named; not of one that
 });
 
 it('a command and the launcher that meet tell once, whoever comes first', async () => {
-  const asked = (): Promise<boolean> => control.db.transaction((tx) => isTold(tx, tenant.id, '2.0.0'));
+  const asked = (): Promise<boolean> => control.db.transaction((tx) => isVersionRecorded(tx, tenant.id, '2.0.0'));
   await tell('tenant.created', { version: '1.0.0' });
   expect(await asked()).toBe(false);
   // the launcher holds the tenant from before it looks until it has told

@@ -78,7 +78,7 @@ export async function noteVersions(tx: Db, found: readonly FoundVersion[]): Prom
 }
 
 /** For a command, before it tells: whether the launcher was faster. Until the commit it waits. */
-export async function isTold(tx: Db, tenantId: string, version: string): Promise<boolean> {
+export async function isVersionRecorded(tx: Db, tenantId: string, version: string): Promise<boolean> {
   await tx.exec(sql`select from tenant where id = ${tenantId} for update`);
   const told = await tx.maybeOne<{ version: string | null }>(toldOf(sql`${tenantId}`));
   return told?.version === version;
