@@ -1,4 +1,7 @@
-/** Retention of the control database, once an hour: old events and messages, workers and gateways long gone. Any number may do it. */
+/**
+ * Retention of the control database: deletes old events and messages, and workers and gateways that are long gone, once an
+ * hour. Any number of processes may run it.
+ */
 import type { Retention } from '../contract/context.ts';
 import { pruneEvents } from '../events/prune.ts';
 import { dayMs } from '../kernel/text/duration.ts';
@@ -32,7 +35,7 @@ export function controlRetention({ control, time, retention, log }: ControlReten
         const pruned = await pruneEvents(control, { before, most: events ?? undefined, now });
         more = pruned.more && pruned.events > 0;
       }
-      // every start of `millrace worker` is a worker of its own; none is listed or told of once it was silent for a day
+      // every start of `millrace worker` makes a new worker; after a day without a beat it is no longer shown anywhere
       for (let gone = batch; gone >= batch && !signal.aborted; ) {
         gone = await forgetWorkers(control, new Date(time.now() - dayMs), batch);
       }
@@ -42,6 +45,6 @@ export function controlRetention({ control, time, retention, log }: ControlReten
       await forgetGateways(control, new Date(time.now() - everyMs));
       await forgetFormerNames(control);
     },
-    (error) => log.warn({ err: error }, 'what is old in the control database could not be removed; trying again'),
+    (error) => log.warn({ err: error }, 'retention of the control database failed, retrying'),
   );
 }

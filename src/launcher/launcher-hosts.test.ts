@@ -181,7 +181,7 @@ describe('hosts', () => {
       const view = await stage.view(tenant);
       return view?.reason?.includes('3 times') ? view.reason : undefined;
     });
-    expect(reason).toBe('starting: its hosts end before they are there (exit 1, 3 times)');
+    expect(reason).toBe('starting: processes for its host ended before they registered (exit 1, 3 times)');
     const [first = 0, second = 0, third = 0] = asked;
     expect([second - first >= 800, third - second >= 1_600, asked.length]).toEqual([true, true, 3]);
     const host = await stage.host();
