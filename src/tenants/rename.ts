@@ -9,7 +9,7 @@ import { isInUse, isUniqueViolation, MillraceError, sqlStateOf } from '../errors
 import { type Db, onClient, sql } from '../kernel/sql.ts';
 import { quoted } from '../postgres/databases.ts';
 import { terminateHolders } from '../postgres/drained.ts';
-import { renaming } from '../launcher/discovery/discovery.ts';
+import { makeRenamedBody } from '../launcher/discovery/discovery.ts';
 import {
   type Actor,
   exclusively,
@@ -86,7 +86,7 @@ function rename({ life, client, row, to, actor }: Renaming): Promise<void> {
       await client.query(`alter database ${quoted(row.database)} rename to ${quoted(to.database)}`);
     if (!(await queries.renameTenant(tx, row, to)))
       throw new MillraceError('conflict', `tenant ${row.name} or its database has just been changed; try again`);
-    await record(life, tx, { type: 'tenant.renamed', tenantId: row.id, body: renaming(row, to), actor });
+    await record(life, tx, { type: 'tenant.renamed', tenantId: row.id, body: makeRenamedBody(row, to), actor });
   });
 }
 
