@@ -14,7 +14,7 @@ const serial = [
 ];
 /** Built engines are loaded as they are: to read them as sources takes seconds. */
 const built = { deps: { external: [/\/dist\/engine\.js/] } };
-/** For a machine with much else to do: what hangs is told late, what is slow is no fault. */
+/** Generous timeouts for a busy machine: a slow test must not fail, so a test that hangs is noticed late. */
 const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 120_000, server: built } as const;
 
 export default defineConfig({

@@ -8,7 +8,7 @@ import { packageFile } from '../kernel/process/package-files.ts';
 import { memoryBytes } from '../kernel/process/machine-memory.ts';
 import { all, leftUntil, type Service } from '../kernel/service.ts';
 import { controlRetention } from '../control/retention.ts';
-import { hostIsLost } from '../hosts/host-queries.ts';
+import { markHostLost } from '../hosts/host-queries.ts';
 import { makeLauncher } from '../launcher/launcher.ts';
 import { restEntries, retireHosts } from '../launcher/hosts/host-shutdown.ts';
 import type { HostsPort } from '../launcher/hosts/spawning.ts';
@@ -67,7 +67,7 @@ export function hostProcessesOf({ config, log }: Pick<Installation, 'config' | '
 /** Records that a host has ended, so that the launcher need not wait for missing heartbeats. */
 export function onHostExit({ control, hub, log }: Installation): (pid: number) => void {
   return (pid) => {
-    hostIsLost(control, { machine, pid })
+    markHostLost(control, { machine, pid })
       .then((known) => known && hub.send('host_reports', everyone))
       .catch((error: unknown) => log.debug({ err: error }, 'recording the end of a host failed'));
   };

@@ -1,6 +1,6 @@
 /**
- * Transactions that block a tenant: they keep its database from being inspected, or a migration from its tables. Also how
- * people end them.
+ * Transactions that block a tenant: they keep its database from being inspected, or a migration from its tables. Also the
+ * advice that tells users how to end them.
  */
 import { type Db, sql } from '../kernel/sql.ts';
 import { isEngines } from '../postgres/drained.ts';
@@ -10,7 +10,7 @@ import type { LockHolder } from './reasons.ts';
 
 /** A transaction that holds locks. */
 export type Holder = {
-  /** Its number, or its virtual number as long as it has none. */
+  /** Its id, or its virtual id until it has one. */
   transaction: string;
   /** Null: a prepared transaction. */
   pid: number | null;
@@ -22,13 +22,13 @@ export type Holder = {
 
 export type Blocker = Holder & {
   /**
-   * A migration, a command on the database itself (drop, rename, template), another that has locked its tables, or one
-   * that holds what the migration waits for.
+   * A migration, a command on the database itself (drop, rename, template), a transaction that has locked the tenant's
+   * tables, or one that holds locks that the migration waits for.
    */
   what: 'migration' | 'database' | 'tables' | 'holder';
 };
 
-/** Columns of a `Holder`, from a row `lock` of `pg_locks` joined with `whose`. */
+/** Columns of a `Holder`, from a row `lock` of `pg_locks` and the joins of `whose`. */
 const holder = sql`
   coalesce(own.xid::text, lock.virtualtransaction) as transaction, lock.pid, prepared.gid,
   coalesce(nullif(activity.application_name, ''), nullif(activity.backend_type, 'client backend')) as application,
@@ -37,7 +37,7 @@ const holder = sql`
 const whose = sql`
   left join pg_stat_activity activity on activity.pid = lock.pid
   left join lateral (
-    -- a prepared transaction keeps the virtual number of its session; among savepoints the outermost is meant
+    -- a prepared transaction keeps the virtual id of its session; of savepoints, take the outermost transaction
     select x.transactionid as xid
       from pg_locks x
      where x.locktype = 'transactionid' and x.mode = 'ExclusiveLock' and x.granted
@@ -77,7 +77,7 @@ export async function blockersOf(db: Db, tenantId: string): Promise<Blocker[]> {
      where tenant.id = ${tenantId}
        and (lock.locktype <> 'relation'
             or (named.xid is null and named.virtual = lock.virtualtransaction and named.pid = lock.pid::text)
-            -- locks know 32 bits of a number
+            -- pg_locks shows only the low 32 bits of a transaction id
             or case when named.xid ~ '^[0-9]{1,20}$' then mod(named.xid::numeric, 4294967296)::text = own.xid::text end)
      order by since`);
   const migrating = blockers.find(({ what, pid }) => what === 'migration' && pid !== null);
@@ -101,8 +101,8 @@ function awaitedBy(db: Db, pid: number | null): Promise<Blocker[]> {
 }
 
 /**
- * Transactions that keep statements of these connections to the tenant's own database waiting. A transaction that waits
- * itself is passed over for those that it waits for.
+ * Transactions that block statements of these connections, in the tenant's own database. A blocking transaction that waits
+ * itself is replaced by those that it waits for.
  */
 export function holdersBlocking(db: Db, application: string): Promise<Holder[]> {
   return db.rows<Holder>(sql`
@@ -133,8 +133,8 @@ export function holdersBlocking(db: Db, application: string): Promise<Holder[]> 
 }
 
 /**
- * Transactions at least this old that have locked a table of ours, in the tenant's own database. Engines are left out. A
- * younger transaction queued behind a migration, and got its lock only now.
+ * Transactions older than `forMs` that have locked one of our tables, in the tenant's own database. Engines are left out, and
+ * younger transactions too: they may have queued behind a migration and got their lock only now.
  */
 export function holdersOfTables(db: Db, forMs: number): Promise<Holder[]> {
   return db.rows<Holder>(sql`
@@ -150,7 +150,7 @@ export function holdersOfTables(db: Db, forMs: number): Promise<Holder[]> {
      order by since`);
 }
 
-/** What a blocker does, for people. */
+/** What a blocker does, as users see it. */
 const doings: Readonly<Record<Blocker['what'], string>> = {
   migration: 'a migration',
   database: 'a command on the database itself',
@@ -170,11 +170,11 @@ export function adviseEnding({ pid, gid }: Blocker): string {
   return pid === null ? formatPreparedEnd(gid) : `commit it or roll it back; ${formatRollback(pid)}`;
 }
 
-/** A transaction of one of our commands ends by itself. To end it is the last resort, unless it waits for others. */
+/** Advice for a transaction of one of our commands, which ends by itself. Ending it is the last resort. */
 export function adviseWaiting(pid: number | null, blockers: readonly Blocker[] = []): string {
   const holders = blockers.filter(({ what }) => what === 'holder');
   if (holders.length > 0)
-    return `it waits for locks of ${nameHolders(holders)}, and gives up if they do not come: wait, or ${formatFreeing(holders)}`;
+    return `it waits for locks of ${nameHolders(holders)}, and gives up if it does not get them: wait, or ${formatFreeing(holders)}`;
   return `wait for its end${pid === null ? '' : `; if that must not be, ${formatRollback(pid)}`}`;
 }
 
@@ -186,7 +186,7 @@ export function nameHolders(holders: readonly Holder[]): string {
   return holders.map((holder) => formatHolder(lockHolderOf(holder))).join(', ');
 }
 
-/** A holder as reasons carry it. */
+/** Converts a holder to the form that reasons store. */
 export function lockHolderOf({ pid, gid, application, user, since }: Holder): LockHolder {
   return { pid, gid, application, user, since: since?.toISOString() ?? null };
 }

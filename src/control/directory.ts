@@ -1,4 +1,4 @@
-/** What a tenant may know of the installation around it: workers, its scheduler, how long gateways have been serving. */
+/** What a tenant can read of its installation: workers, its scheduler, and since when gateways have been serving. */
 import type { Directory, SchedulerStatus } from '../contract/context.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { Db } from '../kernel/sql.ts';
@@ -13,31 +13,31 @@ import {
   workersOfKey,
 } from './queries.ts';
 
-/** How long an answer holds that is the same for all tenants: of hundreds in one host, one asks. */
-const sharedMs = 1_000;
+/** How long an answer that is the same for all tenants is cached, so that hundreds of tenants in a host share one query. */
+const cacheMs = 1_000;
 const servings = new WeakMap<Db, { readonly atMs: number; readonly since: Promise<Date | undefined> }>();
 
 function sharedServingSince(control: Db, beatSince: Date): Promise<Date | undefined> {
   const known = servings.get(control);
-  if (known !== undefined && performance.now() - known.atMs < sharedMs) return known.since;
+  if (known !== undefined && performance.now() - known.atMs < cacheMs) return known.since;
   const since = servingSince(control, beatSince);
   servings.set(control, { atMs: performance.now(), since });
-  // a failure is nobody else's
+  // failures are not cached
   since.catch(() => servings.delete(control));
   return since;
 }
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-const mostQueued = 2 ** 31 - 1;
-const mostNextTriggers = 1_000;
+const maxQueued = 2 ** 31 - 1;
+const maxNextTriggers = 1_000;
 
-/** As an engine of any version says it, so it may be anything; what is not understood is left out. */
-function checkedStatus(status: { readonly [K in keyof SchedulerStatus]: unknown }): SchedulerStatus {
+/** Drops invalid values, because the status comes from an engine of any version. */
+function parseStatus(status: { readonly [K in keyof SchedulerStatus]: unknown }): SchedulerStatus {
   const isId = (value: unknown): value is string => typeof value === 'string' && uuid.test(value);
   const queued = Math.trunc(Number(status.queuedTriggers));
-  const next: unknown[] = Array.isArray(status.nextTriggers) ? status.nextTriggers.slice(0, mostNextTriggers) : [];
+  const next: unknown[] = Array.isArray(status.nextTriggers) ? status.nextTriggers.slice(0, maxNextTriggers) : [];
   return {
-    queuedTriggers: queued > 0 ? Math.min(queued, mostQueued) : 0,
+    queuedTriggers: queued > 0 ? Math.min(queued, maxQueued) : 0,
     nextTriggerId: isId(status.nextTriggerId) ? status.nextTriggerId : null,
     nextTriggers: next.filter(isId),
     ready: status.ready === true,
@@ -59,7 +59,7 @@ export function makeDirectory(
     workersOfKey: (keyId) => workersOfKey(control, keyId),
     schedulers: (since) => seenSchedulers(control, tenantId, since),
     nextTriggers: () => nextTriggers(control, tenantId),
-    noteScheduler: (status) => onStatus(checkedStatus(status)),
+    noteScheduler: (status) => onStatus(parseStatus(status)),
     servingSince: () => sharedServingSince(control, new Date(time.now() - gatewayLifeMs)),
   };
 }

@@ -1,15 +1,15 @@
 /**
- * The sentences of reasons, and the only place that has them. Code that decides something uses code, cause and data; a
- * sentence may be reworded at any time.
+ * The sentences of all reasons. Code decides by code, cause and data, never by a sentence, so a sentence may be reworded at
+ * any time.
  *
  * - `formatReason` names code and cause, for keys of the tenant.
  * - `formatCause` names the cause alone, for sentences that say the rest.
- * - `formatPlainReason` is for callers without a key: no words of a server or an engine, no names of machines or people.
+ * - `formatPlainReason` is for callers without a key: no messages of a server or an engine, no names of machines or people.
  */
 import type { CauseCode, CauseData, HangFact, LockHolder, PartFact, Reason, ReasonCode } from './reasons.ts';
 
-/** Codes without a cause. */
-const alone: Readonly<Record<ReasonCode, string>> = {
+/** Sentences of codes without a cause. */
+const codeSentences: Readonly<Record<ReasonCode, string>> = {
   stopped_by_user: 'stopped by user',
   starting: 'starting',
   stopping: 'stopping',
@@ -41,13 +41,13 @@ const missingRight = 'its role lacks a right';
 const schemaFault = 'its schema does not match engine';
 
 const sentences: { readonly [C in CauseCode]: (data: CauseData[C], code: ReasonCode) => string } = {
-  none: (_, code) => alone[code],
+  none: (_, code) => codeSentences[code],
   error: ({ text }) => text,
   other: ({ text }) => text,
   no_launcher: () => 'no launcher is active',
   no_room: ({ engine }) => `no host of version ${engine} has room yet`,
   hosts_end: ({ how, times }) =>
-    `its hosts end before they are there (${how}, ${times === 1 ? 'once' : `${times} times`})`,
+    `processes for its host ended before they registered (${how}, ${times === 1 ? 'once' : `${times} times`})`,
   wrong_host: ({ engine, wanted }) => `its host is of engine ${engine}, not ${wanted}`,
   other_version: ({ version }) => `its version is ${version}`,
   being_changed: () => 'a transaction is changing it',
@@ -73,7 +73,7 @@ const sentences: { readonly [C in CauseCode]: (data: CauseData[C], code: ReasonC
   unnameable: () => 'its database has a name that no address can mean; rename it',
   refuses_connections: () => 'its database accepts no connections',
   host_ended: ({ how }) => `its host ${how ?? 'has ended'}`,
-  host_silent: ({ seconds }) => `its host was lost: it was silent for ${seconds} s, or did not obey`,
+  host_silent: ({ seconds }) => `its host was lost: it sent no heartbeat for ${seconds} s, or ignored its orders`,
   host_memory: ({ usedMib, limitMib }) => `its host ended: it uses ${usedMib} MiB of memory, more than ${limitMib}`,
   host_heap: ({ usedMib, limitMib }) =>
     `its host ended: it ran out of memory: its heap holds ${usedMib} MiB, more than ${limitMib}`,
@@ -146,10 +146,10 @@ function formatHang(hang: HangFact): string {
   if (hang.kind === 'statement')
     return `PostgreSQL has been at work on its statement since ${hang.since} (backend ${hang.pid})`;
   if (hang.kind === 'no_statement') return 'PostgreSQL works on none of its statements';
-  return hang.kind === 'no_answer' ? 'its database does not answer' : `its database cannot be asked: ${hang.text}`;
+  return hang.kind === 'no_answer' ? 'its database does not answer' : `its database cannot be queried: ${hang.text}`;
 }
 
-/** Names a transaction, for people who have to talk to its owner. */
+/** Names a transaction, for users who have to talk to its owner. */
 export function formatHolder({ pid, gid, application, user, since }: LockHolder): string {
   const who = pid === null ? `prepared transaction ${quoteLiteral(gid)}` : `backend ${pid}`;
   const about = [

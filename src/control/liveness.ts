@@ -1,6 +1,6 @@
 /**
  * SQL conditions that decide whether a host or the active launcher is alive, by the clock of the control database. Launcher,
- * hosts and gateways share them, so that all judge by the same times.
+ * hosts and gateways share them, so that all use the same times.
  */
 import { sql } from '../kernel/sql.ts';
 
@@ -12,8 +12,8 @@ export const isHeld = sql`
   holder is not null and renewed_at > clock_timestamp() - ${leaseValidMs} * interval '1 millisecond'`;
 
 /**
- * A host without a beat for this long is lost. On a machine whose processors are all busy a host beats late, and ending it
- * there would make that worse.
+ * A host without a beat for this long is lost. It is not shorter because a host on an overloaded machine beats late, and
+ * restarting its schedulers would add to the load.
  */
 export const silentMs = 8_000;
 

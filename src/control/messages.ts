@@ -1,6 +1,6 @@
 /**
- * Messages to the launcher: durable rows, committed by their sender at once, whatever becomes of the transaction they speak
- * of. A launcher that was down handles them when it is back. They are acknowledged before anything is waited for.
+ * Messages to the launcher: durable rows that the sender commits at once, independently of the transaction that they refer
+ * to. A launcher that was down handles them when it is back. It acknowledges a message before it waits for anything.
  */
 import { everyone } from '../contract/channels.ts';
 import type { Db } from '../kernel/sql.ts';
@@ -49,10 +49,10 @@ export interface SentMessage {
   readonly settledAt: Date | null;
 }
 
-/** A launcher that is back later than this acts on the desired state alone. */
+/** A message expires after this time. A launcher that comes back later acts on the desired state alone. */
 const lifeMs = 86_400_000;
 
-/** In a transaction of the control database, where that also changes what is desired; then `announce` after its commit. */
+/** Send it in the transaction that changes the desired state, if there is one. Call `announce` after the commit. */
 export async function sendMessage(db: Db, message: Message): Promise<number> {
   const { id } = await db.one<{ id: number }>(sql`
     insert into message (kind, tenant_id, tenant, sender, cause, xid, pid, sent_at, deadline)
@@ -68,12 +68,12 @@ export function announce(hub: WakeHub): void {
   hub.send('messages', everyone);
 }
 
-/** Everybody closes the tenant's connections, and looks at its version before the next use. */
+/** Makes all processes close their connections to the tenant, and read its version before the next use. */
 export function hintChanged(hub: WakeHub, tenantId: string): void {
   hub.send('tenant', tenantId, true);
 }
 
-/** As it stands once it is settled (or, with `acknowledged`, heard of), or when the time is up. */
+/** Waits until the message is settled or acknowledged, at most `forMs`, and returns it as it is then. */
 export async function awaitOutcome(
   db: Db,
   id: number,
@@ -100,7 +100,7 @@ export async function isMessageTo(db: Db, tenantId: string, id: number): Promise
   return (await db.maybeOne(sql`select from message where id = ${id} and tenant_id = ${tenantId}`)) !== undefined;
 }
 
-/** The newest first. */
+/** Newest first. */
 export function messagesOf(
   db: Db,
   tenantId: string,
@@ -111,7 +111,7 @@ export function messagesOf(
     select ${columns} from message where tenant_id = ${tenantId} and ${earlier} order by id desc limit ${page.limit}`);
 }
 
-/** At most so many that were settled before then; answers how many. */
+/** Deletes at most `most` messages that were settled before then. Returns their number. */
 export function forgetMessages(db: Db, settledBefore: Date, most: number): Promise<number> {
   return db.exec(sql`
     delete from message where id in (select id from message where settled_at < ${settledBefore} limit ${most})`);

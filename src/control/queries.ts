@@ -1,4 +1,4 @@
-/** Statements of the control database about tenants, their schedulers, and the fleet that serves them. */
+/** Statements on the control database about tenants, their schedulers, workers and gateways. */
 import type { SchedulerInfo, WorkerInfo, WorkerPage } from '../contract/context.ts';
 import { MillraceError } from '../errors.ts';
 import { isId } from '../kernel/id.ts';
@@ -10,14 +10,14 @@ export type TenantRow = {
   name: string;
   database: string;
   desired: 'on' | 'off';
-  /** Null until the launcher has seen it, and of one on another server. */
+  /** Null until the launcher has recorded it, and for a database on another server. */
   databaseOid?: number | null;
 };
 
 const columns = sql`
   tenant.id, tenant.name, tenant.database, tenant.desired, tenant.database_oid as "databaseOid"`;
 
-/** By name: all of them, or a page. */
+/** Lists all tenants or a page of them, ordered by name. */
 export function listTenants(
   db: Db,
   { after, limit = null }: { readonly after?: string | undefined; readonly limit?: number | null } = {},
@@ -30,7 +30,7 @@ export function findTenant(db: Db, name: string): Promise<TenantRow | undefined>
   return db.maybeOne<TenantRow>(sql`select ${columns} from tenant where name = ${name}`);
 }
 
-/** The tenant that was called so before. */
+/** Finds a tenant by a former name. */
 export function findFormer(db: Db, name: string): Promise<TenantRow | undefined> {
   return db.maybeOne<TenantRow>(sql`
     select ${columns}
@@ -54,7 +54,7 @@ export async function registerTenant(
   return inserted > 0;
 }
 
-/** STARTED, and heard of lately: its host as the launcher judges it, and its scheduler within ten seconds. */
+/** Whether the tenant is STARTED, its host is alive, and its scheduler has sent a beat within ten seconds. */
 export async function isStarted(db: Db, tenant: string): Promise<boolean> {
   const row = await db.maybeOne(sql`
     select 1
@@ -76,18 +76,18 @@ export function seenSchedulers(db: Db, tenantId: string, since: Date): Promise<S
      where tenant_id = ${tenantId} and phase = 'running' and beat_at > ${since}`);
 }
 
-/** As the tenant's scheduler said last, whether or not it has been heard of since. */
+/** The next triggers that the tenant's scheduler reported last, however long ago. */
 export async function nextTriggers(db: Db, tenantId: string): Promise<readonly string[]> {
   const row = await db.maybeOne<{ next: string[] }>(sql`
     select next_triggers as next from scheduler where tenant_id = ${tenantId}`);
   return row?.next ?? [];
 }
 
-/** Workers of a list, and bytes of their rows: the queues of one worker take up to 60 KB. */
+/** Limits of a list: number of workers, and bytes of their rows. The queues of one worker take up to 60 KB. */
 const maxWorkers = 1_000;
 const maxWorkerBytes = 1024 * 1024;
 
-/** Workers that may serve this tenant: their keys are not bound to another. `bytes` is about what a worker takes as JSON. */
+/** Workers that may serve this tenant: their keys are not bound to another. `bytes`: approximate size as JSON. */
 function workersOf(tenantId: string): Sql {
   return sql`
     select worker.id, worker.name, addr, version, beat_at as "lastSeenAt", running, places, runtimes, unavailable, queues,
@@ -99,7 +99,7 @@ function workersOf(tenantId: string): Sql {
 
 const workerColumns = sql`id, name, addr, version, "lastSeenAt", running, places, runtimes, unavailable, queues`;
 
-/** Those heard of last, if there are too many; by name. */
+/** Workers with a beat since then, ordered by name. If there are too many, those with the latest beats. */
 export function seenWorkers(db: Db, tenantId: string, since: Date): Promise<WorkerInfo[]> {
   return db.rows(sql`
     with seen as (
@@ -112,7 +112,7 @@ export function seenWorkers(db: Db, tenantId: string, since: Date): Promise<Work
     select ${workerColumns} from seen where bytes_so_far <= ${maxWorkerBytes} order by name, id`);
 }
 
-/** A page of all that were heard of since then, by name: at most `limit` of them and, beyond the first, a megabyte. */
+/** A page of workers with a beat since then, ordered by name: at most `limit` workers and a megabyte, at least one. */
 export async function workerPage(
   db: Db,
   tenantId: string,
@@ -151,27 +151,27 @@ export function findWorker(db: Db, tenantId: string, id: string): Promise<Worker
   return db.maybeOne(sql`select ${workerColumns} from (${workersOf(tenantId)}) as mine where id = ${id}`);
 }
 
-/** Ids of the workers that call with this key. */
+/** Ids of the workers that use this key. */
 export async function workersOfKey(db: Db, keyId: string): Promise<string[]> {
   const rows = await db.rows<{ id: string }>(sql`select id from worker where key_id = ${keyId}`);
   return rows.map((row) => row.id);
 }
 
-/** At most so many that have not been heard of since then; answers how many. */
+/** Deletes at most `most` workers without a beat since then. Returns their number. */
 export function forgetWorkers(db: Db, heardSince: Date, most: number): Promise<number> {
   return db.exec(sql`
     delete from worker
      where id in (select id from worker where beat_at < ${heardSince} limit ${most} for update skip locked)`);
 }
 
-/** Workers that have claimed runs and never sent a heartbeat: any key of a worker can make up such ids with each request. */
+/** Deletes workers that have claimed runs and never sent a heartbeat. Any worker key can make up such ids, one per request. */
 export function forgetClaimants(db: Db, claimedSince: Date): Promise<number> {
   return db.exec(sql`
     delete from worker
      where id in (select id from worker where incarnation = 0 and beat_at < ${claimedSince} for update skip locked)`);
 }
 
-/** Those that were killed. */
+/** Deletes gateways without a beat since then: they were killed. */
 export function forgetGateways(db: Db, heardSince: Date): Promise<number> {
   return db.exec(sql`delete from gateway where beat_at < ${heardSince}`);
 }

@@ -62,7 +62,7 @@ it.each(all)('A reason of cause $cause is read as it was stored', (reason) => {
   expect(readReason({ code: reason.code, reason: sentence, why })).toEqual(reason);
 });
 
-it('A sentence that an older release has written over a stored reason is all that is known', () => {
+it('A reason whose sentence an older release has overwritten is read as that sentence', () => {
   const why: unknown = JSON.parse(storeReason(reasons.isTemplate, 'a template') ?? '');
   const former = { code: 'crashed', cause: 'other', data: { text: 'crashed: boom' } };
   expect(readReason({ code: 'crashed', reason: 'crashed: boom', why })).toEqual(former);
@@ -70,7 +70,7 @@ it('A sentence that an older release has written over a stored reason is all tha
   expect(formatReason(samples.other)).toBe('crashed: boom');
 });
 
-it('A cause of a newer release, or data that do not fit, are read as a sentence', () => {
+it('A reason with an unknown cause or invalid data is read as its sentence', () => {
   const read = (cause: string, data: object) =>
     readReason({ code: 'crashed', reason: 'x', why: { code: 'crashed', cause, data, text: 'x' } });
   expect(read('sabotage', {})?.cause).toBe('other');
@@ -82,7 +82,7 @@ it('A sentence of an older host that only repeats the code has no cause', () => 
   expect(readReason({ code: 'starting', reason: 'starting', why: null }, 'error')).toEqual(reasons.starting);
 });
 
-it('Words of others are stored without characters that PostgreSQL rejects', () => {
+it('Texts of servers and engines are stored without characters that PostgreSQL rejects', () => {
   const reason = reasons.error('crashed', `a\0b${'\u{1f600}'.repeat(2_000)}`);
   expect(JSON.stringify(reason)).not.toMatch(/\\u0000|\\ud83d/);
 });

@@ -1,15 +1,15 @@
 /**
  * Why a tenant's scheduler does not run: `{code, cause, data}`. Every state but STARTED has a reason.
  *
- * 1. Code says what follows from it: when the launcher tries again, what the API answers. `docs/states.md` lists the codes.
- * 2. Cause and data say what happened. Advice is chosen by the cause.
+ * 1. The code decides what follows: when the launcher retries, what the API answers. `docs/states.md` lists the codes.
+ * 2. Cause and data describe what happened. Advice is chosen by the cause.
  * 3. Sentences are made in `format-reason.ts` only, and no code reads one.
  *
- * A reason holds no times of tries: those are columns (`launch.retry_at`).
+ * A reason holds no times of retries: those are columns (`launch.retry_at`).
  *
  * In the control database a reason is three columns: `code`, `reason` (its sentence, which releases before 0.2.0 read and
- * write) and `why` (everything, with that sentence). Those releases leave `why` as it is: a `why` whose sentence is not the
- * row's is out of date, and the row's sentence is all that is known.
+ * write) and `why` (the whole reason, with that sentence). Those releases do not update `why`: if its sentence differs from
+ * the column `reason`, `why` is out of date, and only the sentence is known.
  */
 import { z } from 'zod';
 
@@ -46,7 +46,7 @@ const holder = z.object({
   since: z.string().nullable(),
 });
 
-/** What PostgreSQL knows of a part that makes no progress. */
+/** What PostgreSQL knows about a part that makes no progress. */
 const hang = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('lock'), holders: z.array(holder) }),
   z.object({ kind: z.literal('statement'), pid: z.number(), since: z.string() }),
@@ -55,7 +55,7 @@ const hang = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('unknown'), text: z.string() }),
 ]);
 
-/** A part of a scheduler that does not work; `message` is its last error, null where an attempt only goes on. */
+/** A part of a scheduler that does not work. `message`: its last error, null if an attempt is only taking too long. */
 const fault = z.object({
   doing: z.string(),
   since: z.string(),
@@ -65,22 +65,22 @@ const fault = z.object({
 
 /** Each cause with the data that belongs to it. */
 const causeShapes = {
-  /** The code says it all. */
+  /** The code needs no further cause. */
   none: nothing,
-  /** Words of a server, an engine, or a host of a release before 0.2.0. */
+  /** A message of a server, an engine, or a host of a release before 0.2.0. */
   error: text,
   /** A whole sentence that a launcher of a release before 0.2.0 wrote. */
   other: text,
   no_launcher: nothing,
-  /** No host of its version takes it. */
+  /** No host of its version has room for it. */
   no_room: engine,
-  /** Processes that were to be its host ended before they registered. */
+  /** Processes that were started as its host ended before they registered. */
   hosts_end: z.object({ how: z.string(), times: z.number() }),
   wrong_host: z.object({ engine: z.string(), wanted: z.string() }),
   other_version: z.object({ version: z.string() }),
   being_changed: nothing,
   other_scheduler: z.object({ name: z.string().nullable(), pid: z.number().nullable() }),
-  /** It has started, and is called running when its parts have worked for this long. */
+  /** It has started, and counts as running when its parts have worked for this long. */
   proving: seconds,
   parts: z.object({ faults: z.array(fault) }),
   transaction: z.object({
@@ -157,12 +157,12 @@ export const reasons = {
   migration: { code: 'waiting_on_transaction', cause: 'migration', data: {} },
   lockedTables: { code: 'waiting_on_transaction', cause: 'locked_tables', data: {} },
   noSlot: (position: number): Reason => ({ code: 'no_slot', cause: 'position', data: { position } }),
-  /** A transaction by its number alone. */
+  /** A transaction by its id alone. */
   waitingOn: (xid: string): Reason => reasons.waitingOnTransaction({ xid, virtualTransaction: null, pid: null }),
   waitingOnTransaction: (of: {
     readonly xid: string | null;
     readonly virtualTransaction: string | null;
-    /** Null with a virtual number: a prepared transaction. */
+    /** Null beside a virtual id: a prepared transaction. */
     readonly pid: number | null;
   }): Reason => {
     const { xid, virtualTransaction, pid } = of;
@@ -174,14 +174,14 @@ export const reasons = {
     cause: 'parts',
     data: { faults: [...faults] },
   }),
-  /** With words of a server or an engine. */
-  error: (code: ReasonCode, words: string): Reason => ({ code, cause: 'error', data: { text: boundText(words) } }),
+  /** With a message of a server or an engine. */
+  error: (code: ReasonCode, message: string): Reason => ({ code, cause: 'error', data: { text: boundText(message) } }),
 } as const satisfies Record<string, Reason | ((...args: never[]) => Reason)>;
 
 /** An engine that was not found, or cannot be used. */
 export interface EngineFault {
   readonly detail: string;
-  /** Set where there is none of this version. */
+  /** Set if there is no engine of this version. */
   readonly missing?: CauseData['engine_missing'];
 }
 
@@ -192,9 +192,9 @@ export function noEngine({ detail, missing }: EngineFault): Reason {
 
 const maxTextLength = 2_000;
 
-/** Words of others as PostgreSQL stores them: bounded, without NUL and without halves of characters. */
-export function boundText(words: string): string {
-  return words.replaceAll('\0', '').slice(0, maxTextLength).toWellFormed();
+/** Makes foreign text fit for PostgreSQL: bounded, without NUL and without lone surrogates. */
+export function boundText(text: string): string {
+  return text.replaceAll('\0', '').slice(0, maxTextLength).toWellFormed();
 }
 
 export function hasSameCause(one: Reason | null, other: Reason | null): boolean {
@@ -216,7 +216,7 @@ const stored = z.object({
   text: z.string(),
 });
 
-/** Reads the columns; `former` is the cause of a sentence without more. Null: the row has no reason. */
+/** Reads the columns. `former`: the cause for a row that has only a sentence. Returns null if the row has no reason. */
 export function readReason(row: ReasonColumns, former: 'other' | 'error' = 'other'): Reason | null {
   const { code, reason } = row;
   if (code === null && reason === null) return null;

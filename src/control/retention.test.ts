@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.close());
 
-it('forgets old events of the control database, but never the newest', async () => {
+it('retention deletes old events of the control database, but never the newest', async () => {
   const control = fleet.control.db;
   const at = new Date('2026-01-01T00:00:00Z');
   const events = Array.from({ length: 5_000 }, (_, n) => ({ type: `e${n}`, subject: null, body: {} }));
@@ -33,7 +33,7 @@ it('forgets old events of the control database, but never the newest', async () 
   }
 });
 
-it('forgets workers that were silent for a day, however many, and keeps the others', async () => {
+it('retention deletes all workers without a beat for a day, and keeps the others', async () => {
   const control = fleet.control.db;
   const time = new HandTime('2026-01-03');
   await control.exec(sql`
@@ -54,7 +54,7 @@ it('forgets workers that were silent for a day, however many, and keeps the othe
   }
 });
 
-it('forgets workers that never sent a heartbeat after five minutes', async () => {
+it('retention deletes workers that never sent a heartbeat after five minutes', async () => {
   const control = fleet.control.db;
   const time = new HandTime('2026-01-05');
   await control.exec(sql`
@@ -78,7 +78,7 @@ it('forgets workers that never sent a heartbeat after five minutes', async () =>
   }
 });
 
-it('forgets messages that were settled a month ago, and keeps those that were not', async () => {
+it('retention deletes messages that were settled a month ago, and keeps the others', async () => {
   const control = fleet.control.db;
   const time = new HandTime('2026-03-01');
   const settled = [new Date('2026-01-29'), new Date('2026-01-31'), null];

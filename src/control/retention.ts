@@ -1,6 +1,6 @@
 /**
- * Retention of the control database. Once an hour: old events and messages, workers and gateways long gone. Once a minute:
- * workers that never sent a heartbeat. Any number may do it.
+ * Retention of the control database. Once an hour it deletes old events and messages, and workers and gateways that are long
+ * gone; once a minute, workers that never sent a heartbeat. Any number of processes may run it.
  */
 import type { Retention } from '../contract/context.ts';
 import { pruneEvents } from '../events/prune.ts';
@@ -51,7 +51,7 @@ function pruneHourly({ control, time, retention }: ControlRetention, onError: (e
         const pruned = await pruneEvents(control, { before, most: events ?? undefined, now });
         more = pruned.more && pruned.events > 0;
       }
-      // every start of `millrace worker` is a worker of its own; none is listed or told of once it was silent for a day
+      // every start of `millrace worker` makes a new worker; after a day without a beat it is no longer shown anywhere
       for (let gone = batch; gone >= batch && !signal.aborted; ) {
         gone = await forgetWorkers(control, new Date(time.now() - dayMs), batch);
       }

@@ -10,7 +10,7 @@ const orders = Array.from({ length: 20 }, (_, i): Order => {
   return { row: { id: newId(), name, database: name, desired: 'on' }, engine: '1.0.0', orderNo: 1 };
 });
 
-/** Schedulers that come to start never, and end when they are told to. */
+/** Schedulers that never finish starting, and end when their signal aborts. */
 function starting(): { attempts: Attempts; begun: string[]; reports: HostReport[] } {
   const begun: string[] = [];
   const reports: HostReport[] = [];
@@ -25,24 +25,24 @@ function starting(): { attempts: Attempts; begun: string[]; reports: HostReport[
   return { attempts, begun, reports };
 }
 
-it('an order that waits in line to be started is over as soon as it is withdrawn, and its place is not lost', async () => {
+it('an order that is withdrawn while it waits for a start permit ends at once, and its permit is not lost', async () => {
   const { attempts, begun, reports } = starting();
   attempts.follow({ orders: orders, withdrawn: [] });
-  await until('as many as may have begun', () => begun.length === 16 || undefined);
+  await until('16 orders have begun', () => begun.length === 16 || undefined);
   const [waiting, next] = orders.slice(16);
   attempts.follow({ orders: orders.filter((order) => order !== waiting), withdrawn: [] });
-  await until('it has ended', () => reports.at(-1)?.phase === 'ended' || undefined);
+  await until('the withdrawn order has ended', () => reports.at(-1)?.phase === 'ended' || undefined);
   expect(reports.at(-1)).toMatchObject({ tenantId: waiting?.row.id, reason: { code: 'stopping' } });
-  // one of those that had begun makes room for who is next
+  // an order that had begun is withdrawn: its permit goes to the next order in line
   attempts.follow({ orders: orders.slice(1).filter((order) => order !== waiting), withdrawn: [] });
-  await until('the next has begun', () => begun.length === 17 || undefined);
+  await until('the next order has begun', () => begun.length === 17 || undefined);
   expect(begun.at(-1)).toBe(next?.row.name);
   await attempts.stopAll();
   expect(attempts.running).toEqual([]);
   expect(begun).toHaveLength(17);
 });
 
-it('an order whose execution throws has crashed', async () => {
+it('an order whose execution throws ends as crashed', async () => {
   const reports: HostReport[] = [];
   const run = (): never => {
     throw new Error('no address');

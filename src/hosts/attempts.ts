@@ -1,7 +1,9 @@
 /**
- * The orders that a host is carrying out: exactly those that name it. An order that is gone or replaced is stopped; its
- * successor begins when it has ended. An order that has ended by itself is not begun again. An order that was withdrawn before
- * it was begun counts as ended.
+ * The orders that a host is carrying out: exactly those that name it.
+ *
+ * - The scheduler of an order that is gone or replaced is stopped. The newer order begins when that scheduler has ended.
+ * - An order whose scheduler has ended by itself is not begun again.
+ * - An order that was withdrawn before it was begun is reported as ended.
  */
 import { newId } from '../kernel/id.ts';
 import { within } from '../kernel/service.ts';
@@ -41,12 +43,12 @@ export class Attempts {
     this.#options = options;
   }
 
-  /** Those that are under way, by tenant. */
+  /** The orders under way, one per tenant. */
   get running(): readonly { readonly tenantId: string; readonly id: string; readonly orderNo: number }[] {
     return [...this.#running].map(([tenantId, { id, order }]) => ({ tenantId, id, orderNo: order.orderNo }));
   }
 
-  /** Makes it so that these are carried out, and no others. Returns at once. */
+  /** Begins orders that are new, and stops schedulers whose order is not in this list. Returns at once. */
   follow({ orders, withdrawn }: Orders): void {
     const wanted = new Map(orders.map((order) => [order.row.id, order]));
     const known = new Set([...orders, ...withdrawn].map(({ row }) => row.id));
@@ -68,14 +70,14 @@ export class Attempts {
     this.#options.report({ tenantId: row.id, orderNo, id: newId(), engine, phase: 'ended', reason: reasons.withdrawn });
   }
 
-  /** Returns when nothing is left of any. */
+  /** Returns when all schedulers have ended. */
   async stopAll(): Promise<void> {
     const all = [...this.#running.values()];
     for (const { abort } of all) abort.abort();
     await Promise.all(all.map(({ done }) => done));
   }
 
-  /** A host that was written off begins anew. */
+  /** Forgets which orders have ended. Called when the host registers under a new id. */
   forget(): void {
     this.#over.clear();
   }

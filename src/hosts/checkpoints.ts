@@ -1,4 +1,4 @@
-/** The checkpoints of a host, beside those of the schedulers in it. */
+/** The checkpoints of a host. Its schedulers declare their own. */
 import { declareCheckpoints } from '../kernel/checkpoint.ts';
 
 export const { names: hostCheckpoints, checkpoint } = declareCheckpoints(

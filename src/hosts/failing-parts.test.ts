@@ -1,4 +1,4 @@
-/** A scheduler whose parts fail: it ends, is not called running before it works, and reports what only tidies up. */
+/** A scheduler whose parts fail: when it ends, when it counts as running, and which faults it only reports. */
 import { Client, type Pool } from 'pg';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { makeContext } from '../../test/harness/engine-context.ts';
@@ -30,7 +30,7 @@ afterAll(() => tenant.close());
 const faults = { failingMs: 20_000, abandonMs: 40_000, provenMs: 200, lookEveryMs: 20, askEveryMs: 100 };
 const limits = { ...usualLimits, versionEveryMs: 50, schemaEveryMs: 100, faults };
 
-/** An engine whose scheduler does nothing but report these. */
+/** An engine whose scheduler does nothing but report these faults. */
 function reporting(report: () => readonly Partial<PartFault>[]): Engine {
   const scheduler = (): Scheduler => ({
     name: 'reporting',
@@ -87,16 +87,16 @@ it('A scheduler with a vital part that has failed every time for 20 s ends, and 
   expect(await ending).toMatchObject({ code: 'failing', message: broken });
 });
 
-it('A scheduler is not called running while a vital part of it fails', async () => {
+it('A scheduler does not count as running while a vital part of it fails', async () => {
   let isBroken = true;
   const { said } = run(reporting(() => (isBroken ? [{}] : [])));
-  await until('it says what it waits for', () => said.includes(broken));
+  await until('it reports the fault', () => said.includes(broken));
   expect(said).not.toContain('running');
   isBroken = false;
   await until('it runs', () => said.includes('running'));
 });
 
-it('A scheduler that has failed before is called running once it has worked for a while', async () => {
+it('A scheduler that has failed before counts as running once it has worked for a while', async () => {
   let looks = 0;
   const { said } = run(
     reporting(() => (++looks, [])),
@@ -110,7 +110,7 @@ it('A scheduler that has failed before is called running once it has worked for 
 const hanging = { message: null, failingMs: 20_000, underWayMs: 20_000 };
 const hung = 'hangs: firing triggers has made no progress since 2026-06-01T12:03:00.000Z: ';
 
-/** A connection of the scheduler's name that works on a statement, as a part that hangs would have one. */
+/** A connection under the scheduler's name that executes a statement, as a hanging part would. */
 async function statement(text: string): Promise<{ readonly pid: number; end(): Promise<void> }> {
   const client = new Client(clientConfig(tenant.address, 'millrace tests'));
   client.on('error', () => {});
@@ -126,7 +126,7 @@ async function statement(text: string): Promise<{ readonly pid: number; end(): P
   return { pid, end };
 }
 
-it('A scheduler with a vital part that hangs behind a lock is kept, names the holder, and runs once the part goes on', async () => {
+it('A scheduler with a vital part that waits for a lock is kept, names the lock holder, and later runs again', async () => {
   let report: Partial<PartFault>[] = [];
   const { said } = run(reporting(() => report));
   await until('it runs', () => said.includes('running'));
@@ -150,13 +150,13 @@ it('A scheduler with a vital part that hangs behind a lock is kept, names the ho
   await until('it runs again', () => said.at(-1) === 'running');
 });
 
-it('A scheduler is kept while PostgreSQL works on its statement', async () => {
+it('A scheduler with a hanging part is kept while PostgreSQL works on its statement', async () => {
   let report: Partial<PartFault>[] = [];
   const { said } = run(reporting(() => report));
   await until('it runs', () => said.includes('running'));
   const slow = await statement('select pg_sleep(3600)');
   report = [{ ...hanging, failingMs: 3_600_000, underWayMs: 3_600_000 }];
-  await until('it says so', () =>
+  await until('it reports the statement', () =>
     said.find((words) => words?.startsWith(hung) && words.includes(`(backend ${slow.pid})`)),
   );
   await slow.end();
@@ -166,7 +166,7 @@ it('A scheduler is kept while PostgreSQL works on its statement', async () => {
   });
 });
 
-it('A part that hangs after failures is named with the last error and the cause', async () => {
+it('A part that hangs after failures is reported with its last error and the cause', async () => {
   let report: Partial<PartFault>[] = [];
   const { said } = run(reporting(() => report));
   await until('it runs', () => said.includes('running'));
@@ -174,18 +174,18 @@ it('A part that hangs after failures is named with the last error and the cause'
   await until('it is reported', () => said.includes(`${broken}; PostgreSQL works on none of its statements`));
 });
 
-it('A part that only tidies up ends no scheduler, and is reported until it works', async () => {
+it('A failing part that is not vital does not end the scheduler, and is reported until it works', async () => {
   let isBroken = true;
   const fault = { doing: 'forgetting old runs', isVital: false, failingMs: 3_600_000, message: 'no such table' };
   const { said } = run(reporting(() => (isBroken ? [fault] : [])));
   await until('it is reported', () => said.some((words) => words?.includes('forgetting old runs has failed since')));
   isBroken = false;
-  await until('it is over', () => said.includes(null));
+  await until('the report is withdrawn', () => said.includes(null));
   abort.abort();
   expect(await ending).toMatchObject({ code: 'stopping' });
 });
 
-it('A scheduler under which a function is renamed ends, and one without it is not started', async () => {
+it('A scheduler ends when a function of its schema is renamed, and does not start while the function is missing', async () => {
   const rename = (from: string, to: string) =>
     withClient(tenant.address, (client) => client.query(`alter function millrace.${from} rename to ${to}`));
   const { said } = run(engine);

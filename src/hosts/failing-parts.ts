@@ -1,15 +1,15 @@
 /**
- * Whether a scheduler runs, by what its parts report.
+ * Decides from the faults that a scheduler's parts report whether the scheduler counts as running, and when to end it.
  *
- * - `starting`: it has not started, a vital part has a fault, or it has to prove itself. A scheduler whose last attempt ended
- *   because a part failed is called running once its vital parts have worked for 5 s.
- * - `running`: its vital parts work. A part that only tidies up is reported beside "runs", and so is a vital part whose fault
- *   is young.
- * - `hanging`: an attempt of a vital part has made no progress for 20 s. The scheduler is kept, since PostgreSQL is at work
- *   on its statement or the statement waits for a lock. It is called running again as soon as no vital part has a fault.
+ * - `starting`: it has not started, a vital part has a fault, or it is on probation. A scheduler whose last attempt ended
+ *   because a part failed counts as running once its vital parts have worked for 5 s.
+ * - `running`: its vital parts work. Faults of parts that are not vital are reported beside this state, and so is a fault of
+ *   a vital part that has lasted for 3 s to 20 s.
+ * - `hanging`: an attempt of a vital part has made no progress for 20 s. The scheduler is kept while PostgreSQL executes its
+ *   statement or the statement waits for a lock. It counts as running again as soon as no vital part has a fault.
  *
- * It ends when a vital part has failed at every attempt for 20 s, whatever the error: new connections may help. It also ends
- * when a vital part has hung for 40 s and PostgreSQL works on none of its statements.
+ * The scheduler ends when a vital part has failed at every attempt for 20 s, whatever the error: new connections may help. It
+ * also ends when a vital part has hung for 40 s and PostgreSQL works on none of its statements.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { PartFault, Scheduler } from '../contract/engine.ts';
@@ -19,14 +19,14 @@ import type { HangCause } from './hang-cause.ts';
 import { Ending, stopped } from './singleton.ts';
 
 export interface FaultLimits {
-  /** A vital part that has not succeeded for this long, although it was tried, does not work. */
+  /** A vital part whose attempts have all failed for this long does not work. */
   readonly failingMs: number;
   /** A hang for this long ends the scheduler, unless PostgreSQL is at work for it. */
   readonly abandonMs: number;
-  /** Each vital part is tried within this time. */
+  /** Probation after a failure. Each vital part is tried at least once within this time. */
   readonly provenMs: number;
   readonly lookEveryMs: number;
-  /** How often PostgreSQL is asked why a part hangs. */
+  /** Interval between queries that find out why a part hangs. */
   readonly askEveryMs: number;
 }
 
@@ -38,16 +38,16 @@ export const usualFaultLimits: FaultLimits = {
   askEveryMs: 5_000,
 };
 
-/** A fault this young may be gone with the next attempt: a deadlock, a lost connection. */
+/** A younger fault of a vital part is not reported: the next attempt may succeed (a deadlock, a lost connection). */
 const passingMs = 3_000;
 
 export interface PartHooks {
-  /** Why it is not called running yet. */
+  /** The scheduler does not count as running yet, for this reason. */
   readonly onWait: (reason: Reason) => void;
   readonly onRunning: () => void;
-  /** Parts that have a fault while it runs; null: none. */
+  /** Parts that have a fault while the scheduler runs; null: none. */
   readonly onTrouble: (trouble: Reason | null) => void;
-  /** Why it cannot be called running any more, though it goes on. */
+  /** The scheduler no longer counts as running, for this reason, although it is kept. */
   readonly onHang: (reason: Reason) => void;
 }
 
@@ -55,12 +55,12 @@ export interface Watching extends PartHooks {
   readonly scheduler: Scheduler;
   readonly started: Promise<unknown>;
   readonly limits: FaultLimits;
-  /** Its last attempt ended because a part failed. */
+  /** The last attempt ended because a part failed. */
   readonly hasFailed: boolean;
   readonly findHangCause: () => Promise<HangCause>;
 }
 
-/** Resolves when the scheduler is to be ended. */
+/** Resolves when the scheduler must be stopped. */
 export async function watchParts(watching: Watching, over: AbortSignal): Promise<Ending> {
   const watch = new PartWatch(watching);
   const started = watching.started.then(
@@ -107,7 +107,7 @@ class PartWatch {
     return undefined;
   }
 
-  /** Keeps the cause for a while: each question takes a connection. */
+  /** Caches the cause for `askEveryMs`, because each query opens a connection. */
   async #ask(): Promise<void> {
     const { scheduler, findHangCause, limits } = this.#watching;
     const hangs = scheduler.faults?.().some(({ isVital, underWayMs }) => isVital && underWayMs !== undefined) ?? false;

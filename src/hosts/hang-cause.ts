@@ -1,6 +1,6 @@
 /**
- * Why a part of a scheduler hangs, as PostgreSQL knows it. It is asked on a connection of its own, because those of the
- * scheduler may all be taken by statements that wait.
+ * Finds out from PostgreSQL why a part of a scheduler hangs. Uses a connection of its own, because the scheduler's
+ * connections may all be busy with waiting statements.
  */
 import { type Db, onClient, sql } from '../kernel/sql.ts';
 import type { Address } from '../postgres/address.ts';
@@ -12,14 +12,14 @@ import { textOf } from './singleton.ts';
 
 export interface HangCause {
   /**
-   * PostgreSQL works on a statement of the scheduler, or the statement waits for a lock. The scheduler is left alone then:
-   * another one would begin that statement anew, and wait for the same lock.
+   * PostgreSQL works on a statement of the scheduler, or the statement waits for a lock. The scheduler is kept then: a new
+   * one would begin the same statement again and wait for the same lock.
    */
   readonly isAtWork: boolean;
   readonly fact: HangFact;
 }
 
-/** Connecting and asking together take at most this long, because the scheduler is not watched meanwhile. */
+/** Limit for connecting and querying together. It is short because the scheduler is not watched meanwhile. */
 const askMs = 3_000;
 
 /** `application`: the name of the scheduler's connections. Never rejects. */

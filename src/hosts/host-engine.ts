@@ -1,6 +1,7 @@
 /**
- * A host finds its engine before it registers: it is given tenants of that version at once, and would fail them all. One that
- * a launcher has started ends when it finds none, one that was started by hand waits for it.
+ * Finds a host's engine before the host registers. A registered host gets tenants of its version at once; without the engine
+ * it would fail them all. A host that a launcher has started ends if the engine is missing. A host that was started by hand
+ * waits for it.
  */
 import { MillraceError } from '../errors.ts';
 import type { Log } from '../kernel/log.ts';
@@ -8,7 +9,7 @@ import { pause } from '../kernel/service.ts';
 import type { EngineSource } from '../loader/engines/engines.ts';
 
 export interface EngineWait {
-  /** It is looked for until it is there, or the signal aborts. */
+  /** Retry until the engine is found or the signal aborts. */
   readonly waits: boolean;
   readonly signal: AbortSignal;
   readonly log: Log;
@@ -22,13 +23,14 @@ export async function awaitEngine(
   version: string,
   { waits, signal, log, everyMs = usualEveryMs }: EngineWait,
 ): Promise<void> {
-  let told: string | undefined;
+  let lastReason: string | undefined;
   while (!signal.aborted) {
     const found = await engines.find(version);
     if (found.ok) return;
     if (!waits) throw new MillraceError('no_engine', found.detail);
-    if (told !== found.detail) log.warn({ engine: version, reason: found.detail }, 'the host waits for its engine');
-    told = found.detail;
+    if (lastReason !== found.detail)
+      log.warn({ engine: version, reason: found.detail }, 'engine not found, host waits');
+    lastReason = found.detail;
     await pause(everyMs, signal);
   }
 }

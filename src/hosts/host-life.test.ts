@@ -1,4 +1,4 @@
-/** How a host beats, what becomes of it in need, and how it ends. */
+/** Heartbeats of a host, its behaviour without launcher, database or memory, and how it ends. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Client } from 'pg';
@@ -41,7 +41,7 @@ afterEach(() => hosting.stopHosts());
 afterAll(() => fleet.close());
 const startHost = (more?: Partial<HostOptions>): Promise<Host> => hosting.startHost(more);
 
-/** A full collection, as V8 does by itself now and then. */
+/** A full garbage collection, as V8 does by itself now and then. */
 function collectGarbage(): void {
   setFlagsFromString('--expose-gc');
   runInNewContext('gc')();
@@ -54,14 +54,14 @@ const connected = async (hostId: string): Promise<string[]> => {
   return rows.map(({ name }) => name);
 };
 
-describe('a host that stops', () => {
+describe('stopping host', () => {
   type Row = { leaving: boolean; beat_ms: number };
   const row = async (): Promise<Row | undefined> =>
     (
       await fleet.control.db.rows<Row>(sql`
       select leaving, extract(epoch from beat_at)::float8 * 1000 as beat_ms from host`)
     )[0];
-  /** Two more beats: one may have been on its way already. */
+  /** Waits for two more beats, because one may already have been on its way. */
   const beatsOn = async (): Promise<void> => {
     for (let last = (await row())?.beat_ms, n = 0; n < 2; n++)
       last = await until('it beats', async () => {
@@ -69,7 +69,7 @@ describe('a host that stops', () => {
         return next > (last ?? 0) ? next : undefined;
       });
   };
-  /** Schedulers that stop when they may. */
+  /** Schedulers that stop when the test calls `letGo`. */
   const gated = () => {
     let letGo = (): void => {};
     const gate = new Promise<void>((resolve) => (letGo = resolve));
@@ -79,12 +79,12 @@ describe('a host that stops', () => {
   };
   const limits = { ...usualLimits, stopMs: 60_000 };
 
-  it('says first of all that it leaves, gets nothing more, and beats until its schedulers have stopped', async () => {
+  it('a stopping host marks itself as leaving, gets no more tenants, and beats until its schedulers stop', async () => {
     const { seen, letGo, ...slow } = gated();
     const host = await startHost({ ...slow, limits });
     await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
     const stopping = host.stop();
-    await until('it has said so', async () => (await row())?.leaving || undefined);
+    await until('it is marked as leaving', async () => (await row())?.leaving || undefined);
     const late = await launcher.order(b, host.id(), engineVersion);
     await beatsOn();
     letGo();
@@ -95,13 +95,12 @@ describe('a host that stops', () => {
     expect(seen.stops).toBe(1);
   });
 
-  it('in the middle of letting go, to stay, is gone for good', async () => {
+  it('a host that is stopped while it lets go of its tenants does not register again', async () => {
     const { seen, letGo, ...slow } = gated();
     const host = await startHost({ ...slow, limits, stays: true });
     await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
     await fleet.control.db.exec(sql`update host set leaving = true`);
     await until('it lets go', () => seen.stops === 1);
-    // and lives
     await beatsOn();
     const stopping = host.stop();
     letGo();
@@ -111,8 +110,8 @@ describe('a host that stops', () => {
   });
 });
 
-describe('a tenant that a lost host still holds', () => {
-  /** As it is on a server that is not the launcher's, where nobody ends its connections for it. */
+describe('tenant that a lost host still holds', () => {
+  /** A connection of the lost host. On a server other than the launcher's, no launcher ends such connections. */
   const held = (by: string): Promise<Client> => {
     const address = onDatabase(fleet.control.address, fleet.tenants[0]?.row.database ?? '');
     const application = `millrace host ${by.slice(-12)} ${engineVersion} a`;
@@ -125,14 +124,14 @@ describe('a tenant that a lost host still holds', () => {
     await holder.query('select pg_advisory_lock($1, $2)', [...locks.singleton]);
     return holder;
   };
-  /** It had it running; another one has tried since. */
+  /** Records that this host ran the tenant last, and that another host has tried since. */
   const lastRunBy = (by: string) =>
     fleet.control.db.exec(sql`
       insert into scheduler (tenant_id, id, host_id, ran_on, order_no, phase, engine, changed_at, beat_at)
       values (${a}, ${newId()}, ${newId()}, ${by}, 0, 'ended', '1', now(), now())
       on conflict (tenant_id) do update set host_id = excluded.host_id, ran_on = excluded.ran_on`);
 
-  it('is taken from it, on whatever server', async () => {
+  it('a new host takes the tenant from the lost host, on any server', async () => {
     const lost = newId();
     const [holder, other] = [await lockedBy(lost), await held(lost)];
     const ended = Promise.all([holder, other].map((client) => new Promise((resolve) => client.once('end', resolve))));
@@ -142,7 +141,7 @@ describe('a tenant that a lost host still holds', () => {
     await ended;
   });
 
-  it('is left to a host that is still there, and to one that nobody here knows', async () => {
+  it('a new host does not take a tenant from a host that is alive or that this installation does not know', async () => {
     const alive = await startHost();
     for (const by of [alive.id(), newId()]) {
       const holder = await lockedBy(by);
@@ -156,8 +155,8 @@ describe('a tenant that a lost host still holds', () => {
   });
 });
 
-describe('a host in need', () => {
-  it('lets a migration through that nobody tells it of: without a launcher, or where that cannot see it', async () => {
+describe('host without launcher, control database or memory', () => {
+  it('a host releases a tenant for a migration by itself if no launcher is active or can see the migration', async () => {
     const { database } = await fleet.control.db.one<{ database: string }>(sql`
       select database from tenant where id = ${a}`);
     const limits = { ...usualLimits, versionEveryMs: 50 };
@@ -182,11 +181,11 @@ describe('a host in need', () => {
     await lease(newId());
     expect(await migrate({ isElsewhere: () => true })).toBe(true);
     await hosting.stopHosts();
-    expect(await migrate({}, 2_500), 'a launcher would tell it').toBe(false);
+    expect(await migrate({}, 2_500), 'an active launcher would withdraw the order').toBe(false);
     await lease(null);
   });
 
-  it('ends when its control database has said nothing for too long', async () => {
+  it('a host ends when its control database has not answered for too long', async () => {
     const network = await networkTo(fleet.control.address);
     const rest = { schema: 'control', application: 'test', max: 2, allowPooler: false } as const;
     const pool = openPool({ address: network.address, ...rest, onError: () => {} });
@@ -197,7 +196,7 @@ describe('a host in need', () => {
     await pool.end();
   });
 
-  it('ends without its control database for too long, and not before', async () => {
+  it('a host ends after too long without its control database, and not before', async () => {
     let away = false;
     const control = unreliable(fleet.control.db, () => away);
     const host = await startHost({ control, patience: { aloneMs: 5_000, overMemoryMs: 60_000 } });
@@ -209,13 +208,13 @@ describe('a host in need', () => {
     expect(await host.ended).toMatchObject({ asked: false, reason: textWith('no control database') });
   });
 
-  it('that uses too much memory for too long ends as a lost one: nobody knows whose fault it is', async () => {
+  it('a host that uses too much memory for too long ends as lost, because the tenant at fault is unknown', async () => {
     const host = await startHost({ memoryLimit: 1, patience: { aloneMs: 60_000, overMemoryMs: 1_200 } });
     const order = await launcher.order(a, host.id(), engineVersion);
     await launcher.waitForReport(a, order, 'running');
     expect(await host.ended).toMatchObject({ asked: false, reason: textWith('MiB of memory') });
     await host.stop();
-    // no word that its schedulers were stopped, as if all were well
+    // it does not report its schedulers as stopped in an orderly way
     expect(await launcher.readReport(a)).toMatchObject({ phase: 'running' });
     const [row] = await fleet.control.db.rows<{ lost: boolean }>(sql`
       select beat_at = '-infinity' as lost from host`);
@@ -223,8 +222,8 @@ describe('a host in need', () => {
   });
 });
 
-describe('a host whose heap holds too much', () => {
-  it('ends as a lost one after the next full garbage collection, and says why of each scheduler', async () => {
+describe('host whose heap is over its limit', () => {
+  it('a host whose heap is over its limit ends as lost after a full garbage collection, and reports why', async () => {
     const host = await startHost({ heapLimit: 1 });
     const order = await launcher.order(a, host.id(), engineVersion);
     await launcher.waitForReport(a, order, 'running');
@@ -234,8 +233,8 @@ describe('a host whose heap holds too much', () => {
   });
 });
 
-describe('a host’s beats', () => {
-  it('carry what its schedulers have done, tenant by tenant', async () => {
+describe('beats of a host', () => {
+  it('beats carry what the schedulers have done, per tenant', async () => {
     const host = await startHost();
     for (const tenant of [a, b])
       await launcher.waitForReport(tenant, await launcher.order(tenant, host.id(), engineVersion), 'running');
@@ -252,7 +251,7 @@ describe('a host’s beats', () => {
     expect(await tallies()).toMatchObject([{ tally: done }, { tally: { fired: 0 } }]);
   });
 
-  it('of one that says nonsense of itself keep no other’s back', async () => {
+  it('a beat that the database rejects does not hold up the beats of other schedulers', async () => {
     hosting.statuses.set(a, { queuedTriggers: 1, nextTriggerId: 'nonsense', nextTriggers: [], ready: true });
     hosting.statuses.set(b, { queuedTriggers: 8, nextTriggerId: null, nextTriggers: [], ready: true });
     const host = await startHost();
@@ -265,7 +264,7 @@ describe('a host’s beats', () => {
     hosting.statuses.clear();
   });
 
-  it('carry of what an engine says only what can be understood', () => {
+  it('beats drop values of an engine’s status that are not valid', () => {
     const noted: SchedulerStatus[] = [];
     const directory = makeDirectory(fleet.control.db, a, fleet.time, 30_000, (status) => noted.push(status));
     const id = newId();
@@ -278,7 +277,7 @@ describe('a host’s beats', () => {
     ]);
   });
 
-  it('carry which triggers fire next and whether runs are ready, and that is known though they are gone', async () => {
+  it('beats carry the next triggers and whether runs are ready, and both stay known after the host has gone', async () => {
     const next = [newId(), newId(), newId()];
     hosting.statuses.set(a, { queuedTriggers: 7, nextTriggerId: next[0] ?? null, nextTriggers: next, ready: true });
     const host = await startHost();
@@ -290,7 +289,7 @@ describe('a host’s beats', () => {
     await until('it is written', async () => (await directoryOf(a).nextTriggers()).length > 0 || undefined);
     expect(await ready()).toEqual([{ ready: true }, { ready: false }]);
     await host.stop();
-    // a successor does not begin with what this one said
+    // a successor does not begin with this scheduler's status
     expect(hosting.statuses.has(a)).toBe(false);
     expect(await directoryOf(a).nextTriggers()).toEqual(next);
     expect(await directoryOf(b).nextTriggers()).toEqual([]);
@@ -299,7 +298,7 @@ describe('a host’s beats', () => {
   });
 });
 
-/** A real database that is out of reach when the test says so. */
+/** A real database that is unreachable while `isAway` returns true. */
 function unreliable(db: Db, isAway: () => boolean): Db {
   const refuse = async (): Promise<never> => {
     throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });

@@ -16,7 +16,7 @@ export interface HostProcessRow {
   readonly pid: number;
   readonly engine: string;
   readonly memory: number;
-  /** A launcher has started it, which may send it away. */
+  /** A launcher has started it, and may dismiss it. */
   readonly onDemand?: boolean;
 }
 
@@ -50,48 +50,48 @@ export async function removeHost(db: Db, id: string): Promise<void> {
   await db.exec(sql`delete from host where id = ${id}`);
 }
 
-/** Gets no more tenants. */
+/** Marks the host as leaving: the launcher gives it no more tenants. */
 export async function leaveSoon(db: Db, id: string): Promise<void> {
   await db.exec(sql`update host set leaving = true where id = ${id}`);
 }
 
-/** Marks the host as lost, so that the launcher need not wait until it has been silent for a while. */
+/** Marks the host as lost, so that the launcher need not wait for missing beats. */
 export async function giveUpHost(db: Db, id: string): Promise<void> {
   await db.exec(sql`update host set leaving = true, beat_at = '-infinity' where id = ${id}`);
 }
 
-/** A process that is known to have ended is lost at once, and not only when it has been silent for a while. */
-export async function hostIsLost(db: Db, { machine, pid }: { machine: string; pid: number }): Promise<boolean> {
+/** Marks the host of a process that is known to have ended as lost. Returns false if there is no such host. */
+export async function markHostLost(db: Db, { machine, pid }: { machine: string; pid: number }): Promise<boolean> {
   const lost = await db.exec(sql`
     update host set leaving = true, beat_at = '-infinity' where machine = ${machine} and pid = ${pid}`);
   return lost > 0;
 }
 
-/** How the names of all connections of a host begin: by this they are found and ended when it is lost. */
+/** Prefix of the application names of all connections of a host. Its connections are ended by this prefix when it is lost. */
 export function connectionsOf(hostId: string): string {
   return `millrace host ${hostId.slice(-12)}`;
 }
 
-/** Whether it was there, and is not any more. */
+/** Whether the host's row is gone. */
 export async function isWrittenOff(db: Db, hostId: string): Promise<boolean> {
   return (await db.maybeOne(sql`select from host where id = ${hostId}`)) === undefined;
 }
 
-/** To run this tenant's scheduler, with this engine. A higher number is a newer order. */
+/** An order to run this tenant's scheduler with this engine. A higher number is a newer order. */
 export interface Order {
   readonly row: TenantRow;
   readonly engine: string;
   readonly orderNo: number;
-  /** Its last attempt ended because a part of its scheduler failed. */
+  /** The last attempt ended because a part of the scheduler failed. */
   readonly hasFailed?: boolean;
-  /** The host that had it running last, and the one that spoke of it last, which may have been about to. */
+  /** The host that ran the tenant last, and the host that reported on it last, which may have been starting it. */
   readonly lastHosts?: readonly string[];
 }
 
-/** What a host is to do: these orders, and no others. */
+/** The orders of a host. It carries out exactly these. */
 export interface Orders {
   readonly orders: readonly Order[];
-  /** Told to end, and not yet known to have: the launcher waits to hear so, also of one that was never begun. */
+  /** Orders whose end the host has not reported yet. The launcher waits for that report, even if an order was never begun. */
   readonly withdrawn: readonly Order[];
 }
 
@@ -129,15 +129,15 @@ function orderOf({ id, name, database, databaseOid, desired, ...order }: OrderRo
 export interface HostReport {
   readonly tenantId: string;
   readonly orderNo: number;
-  /** The scheduler's, new with every attempt. */
+  /** Id of the scheduler, new with every attempt. */
   readonly id: string;
   readonly engine: string;
   readonly phase: 'starting' | 'running' | 'ended';
-  /** While it runs: parts of it that do not work; null: all do. */
+  /** While the scheduler runs: its parts that do not work, or null if all do. */
   readonly reason: Reason | null;
 }
 
-/** A report on an older order than the recorded one changes nothing, nor does a report of a host that was written off. */
+/** Ignores reports on orders older than the recorded one, and all reports of a host that was written off. */
 export async function writeReports(db: Db, hostId: string, reports: readonly HostReport[]): Promise<void> {
   const sentences = reports.map(({ reason }) => (reason === null ? null : boundText(formatCause(reason))));
   const whys = reports.map(({ reason }, i) => storeReason(reason, sentences[i] ?? null));

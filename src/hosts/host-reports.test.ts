@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.close());
 
-it('Reports that the database rejects delay no others, and are written when they can be', async () => {
+it('reports that the database rejects do not delay others, and are written later', async () => {
   const { db, pool } = fleet.control;
   const hostId = newId();
   await registerHost(db, { id: hostId, machine: 'here', pid: 1, engine: '1.0.0', memory: 1 });
@@ -42,21 +42,21 @@ it('Reports that the database rejects delay no others, and are written when they
   };
   say(1);
   await reports.flush();
-  const somebody = await pool.connect();
-  await somebody.query('begin');
-  await somebody.query('select from control.scheduler where tenant_id = $1 for update', [b]);
+  const locker = await pool.connect();
+  await locker.query('begin');
+  await locker.query('select from control.scheduler where tenant_id = $1 for update', [b]);
   say(2);
   await reports.flush();
   expect(await said()).toEqual({ [a]: 'no 2', [b]: 'no 1', [c]: 'no 2' });
   expect([reports.unsaid, errors.length]).toEqual([[b], 1]);
-  await somebody.query('rollback');
-  somebody.release();
+  await locker.query('rollback');
+  locker.release();
   await pause(5);
   await reports.flush();
   expect([await said(), reports.unsaid]).toEqual([{ [a]: 'no 2', [b]: 'no 2', [c]: 'no 2' }, []]);
 });
 
-it('which host had a tenant running last is remembered, though others have tried since', async () => {
+it('the host that ran a tenant last stays recorded after other hosts have tried', async () => {
   const { db } = fleet.control;
   const [tenantId = ''] = fleet.tenants.map(({ row }) => row.id);
   await db.exec(sql`delete from scheduler`);

@@ -1,6 +1,6 @@
 /**
- * A host's reports to the launcher: collected, written in one statement, and written again after a failure. Reports that the
- * database rejects (a row that somebody has locked) are left out for a while, so that the others do not wait for them.
+ * A host's reports to the launcher: collected, written in one statement, and retried after a failure. A report that the
+ * database rejects (its row is locked) is left out for five seconds, so that the others do not wait for it.
  */
 import { performance } from 'node:perf_hooks';
 import { isStatementRejection } from '../errors.ts';
@@ -30,7 +30,7 @@ export class HostReports {
 
   constructor(options: HostReportsOptions) {
     this.#options = options;
-    // never quiet before its stop: schedulers that stop still have something to report
+    // without `quiet`: schedulers still report while they stop
     const { name, start, stop } = loop(
       'reports',
       async (signal) => {
@@ -48,12 +48,12 @@ export class HostReports {
     this.#options.bell.ring();
   }
 
-  /** Tenants whose reports are rejected: their silence means nothing. */
+  /** Tenants whose reports are rejected. The launcher must not conclude anything from their missing reports. */
   get unsaid(): string[] {
     return [...this.#rejected.keys()];
   }
 
-  /** The host was written off, and its reports mean nothing any more. */
+  /** Drops all reports: the host was written off, and its reports no longer count. */
   forget(): void {
     this.#unwritten.clear();
     this.#rejected.clear();

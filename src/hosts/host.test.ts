@@ -41,8 +41,8 @@ const connected = async (hostId: string): Promise<string[]> => {
   return rows.map(({ name }) => name);
 };
 
-describe('a host', () => {
-  it('registers, beats, and is gone when it has stopped', async () => {
+describe('host', () => {
+  it('a host registers, beats, and removes its row when it stops', async () => {
     const host = await startHost();
     const [row] = await hosts();
     expect(row).toMatchObject({ id: host.id(), pid: process.pid, engine: engineVersion });
@@ -53,25 +53,25 @@ describe('a host', () => {
     expect(await hosts()).toEqual([]);
   });
 
-  it('beats though somebody has the row of one of its schedulers locked', async () => {
+  it('a host beats although the row of one of its schedulers is locked', async () => {
     const host = await startHost();
     await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
     const { db, pool } = fleet.control;
-    const somebody = await pool.connect();
-    await somebody.query('begin');
-    await somebody.query('select from control.scheduler where tenant_id = $1 for update', [a]);
-    await until('it would tell of its scheduler', async () => {
+    const locker = await pool.connect();
+    await locker.query('begin');
+    await locker.query('select from control.scheduler where tenant_id = $1 for update', [a]);
+    await until('the beat of its scheduler waits for the lock', async () => {
       const waiting = await db.rows(sql`
         select from pg_stat_activity where wait_event_type = 'Lock' and query like '%update scheduler%'`);
       return waiting.length > 0 || undefined;
     });
     await db.exec(sql`update host set beat_at = now() - interval '1 minute'`);
     await until('it has beaten', async () => (await hosts()).some(({ fresh }) => fresh));
-    await somebody.query('rollback');
-    somebody.release();
+    await locker.query('rollback');
+    locker.release();
   });
 
-  it('runs exactly what it is ordered to, and says so', async () => {
+  it('a host runs exactly the tenants of its orders, and reports on them', async () => {
     const host = await startHost();
     const order = await launcher.order(a, host.id(), engineVersion);
     expect(await launcher.waitForReport(a, order, 'running')).toMatchObject({
@@ -89,7 +89,7 @@ describe('a host', () => {
     await until('it has let go', async () => (await connected(host.id())).length === 0);
   });
 
-  it('finds an order that nobody told it of, though this machine’s clock stands still', async () => {
+  it('a host finds an order without a notification, even if the machine’s clock stands still', async () => {
     vi.spyOn(Date, 'now').mockReturnValue(Date.now());
     const host = await startHost();
     await fleet.control.db.exec(sql`
@@ -99,7 +99,7 @@ describe('a host', () => {
     vi.restoreAllMocks();
   });
 
-  it('says at once of an order that was withdrawn before it read it that this has ended, and never begins it', async () => {
+  it('a host reports an order that was withdrawn before it was read as ended at once, and never begins it', async () => {
     const host = await startHost();
     await launcher.order(b, host.id(), engineVersion);
     const { no } = await fleet.control.db.one<{ no: number }>(sql`
@@ -120,7 +120,7 @@ describe('a host', () => {
     await launcher.waitForReport(a, next, 'running');
   });
 
-  it('has words for the others whatever those of one are', async () => {
+  it('a host stores an error text that is too long or has NUL characters, and reports on its other tenants', async () => {
     const host = await startHost(
       makeMisbehavingEngine({ start: () => Promise.reject(new Error(`a\0b${'long '.repeat(10_000)}`)) }),
     );
@@ -132,7 +132,7 @@ describe('a host', () => {
     }
   });
 
-  it('stops a scheduler before it starts its successor, when it gets a newer order', async () => {
+  it('a host that gets a newer order stops the scheduler before it starts the successor', async () => {
     const host = await startHost();
     await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
     const [before] = await fleet.control.db.rows<{ id: string }>(sql`select id from scheduler where tenant_id = ${a}`);
@@ -142,7 +142,7 @@ describe('a host', () => {
     expect(after?.id).not.toBe(before?.id);
   });
 
-  it('starts no order twice: one that has ended stays ended until there is a newer one', async () => {
+  it('a host does not start an order twice: an ended order stays ended until there is a newer one', async () => {
     let starts = 0;
     const start = async (): Promise<void> => {
       starts += 1;
@@ -157,7 +157,7 @@ describe('a host', () => {
     expect(starts).toBe(2);
   });
 
-  it('lets one that fails, or hangs, take no neighbour with it', async () => {
+  it('a scheduler that hangs does not affect the other schedulers of its host', async () => {
     const limits = { ...usualLimits, probeEveryMs: 20, probeMs: 50, stopMs: 100 };
     const sick = makeMisbehavingEngine({ probe: () => new Promise(() => {}), stop: () => new Promise(() => {}) });
     let asked = 0;
@@ -174,13 +174,15 @@ describe('a host', () => {
     expect(await launcher.waitForReport(b, order, 'running')).toMatchObject({ phase: 'running' });
   });
 
-  it('has a word for a scheduler that throws what cannot be said', async () => {
+  it('a host reports a scheduler that throws a value without a text', async () => {
     const host = await startHost(makeMisbehavingEngine({ start: () => Promise.reject(Object.create(null)) }));
     const order = await launcher.order(a, host.id(), engineVersion);
-    expect(await launcher.waitForReport(a, order, 'ended')).toMatchObject({ reason: 'an error that cannot be told' });
+    expect(await launcher.waitForReport(a, order, 'ended')).toMatchObject({
+      reason: 'an error without a readable text',
+    });
   });
 
-  it('refuses an order for another engine than its own', async () => {
+  it('a host refuses an order for another engine than its own', async () => {
     const host = await startHost();
     const order = await launcher.order(a, host.id(), '9.9.9');
     expect(await launcher.waitForReport(a, order, 'ended')).toMatchObject({
@@ -189,7 +191,7 @@ describe('a host', () => {
     });
   });
 
-  it('lets go of a tenant that is gone', async () => {
+  it('a host lets go of a tenant that is gone', async () => {
     const id = newId();
     const database = fleet.tenants[0]?.row.database ?? '';
     await fleet.control.db.exec(sql`
@@ -202,7 +204,7 @@ describe('a host', () => {
     expect(await launcher.readReport(id)).toBeUndefined();
   });
 
-  it('that was written off lets go of everything and begins anew under another id', async () => {
+  it('a host that was written off lets go of all tenants and registers again under another id', async () => {
     const host = await startHost();
     const old = host.id();
     const order = await launcher.order(a, old, engineVersion);
@@ -215,12 +217,12 @@ describe('a host', () => {
     expect(row?.id).not.toBe(old);
     expect(row?.id).toBe(host.id());
     await until('it has let go', async () => (await connected(old)).length === 0);
-    // its last word on the old order was never heard: it was written off
+    // its last report on the old order does not count: it was written off
     expect(await launcher.readReport(a)).toMatchObject({ host_id: old, phase: 'running' });
     await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
   });
 
-  it('ends when it is told to leave, having let go of everything', async () => {
+  it('a host that is told to leave lets go of all tenants, then ends', async () => {
     const host = await startHost();
     const order = await launcher.order(a, host.id(), engineVersion);
     await launcher.waitForReport(a, order, 'running');
@@ -231,7 +233,7 @@ describe('a host', () => {
     expect(await hosts()).toEqual([]);
   });
 
-  it('that somebody has started by hand lets go of everything when it is told to leave, and stays', async () => {
+  it('a host that was started by hand lets go of all tenants when it is told to leave, and stays', async () => {
     const host = await startHost({ stays: true });
     const old = host.id();
     const order = await launcher.order(a, old, engineVersion);
@@ -243,34 +245,35 @@ describe('a host', () => {
     await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
   });
 
-  it('that has begun anew does not take an answer for its own that was given to whom it was', async () => {
+  it('a host that has registered again ignores the answer to a beat of its former id', async () => {
     const { db } = fleet.control;
-    let told = 0;
+    let leaveAnswers = 0;
     const control: Db = {
       ...db,
       async maybeOne<R extends QueryResultRow>(query: Sql) {
         const row = await db.maybeOne<R>(query);
-        // told to leave for the second time, it hears of that when it has left
-        if (row?.['leaving'] !== true || ++told !== 2) return row;
+        // delays the second answer that says "leave" until the host has registered again
+        if (row?.['leaving'] !== true || ++leaveAnswers !== 2) return row;
         await until('it is back', async () => (await hosts()).some(({ id }) => id !== old));
         await pause(50);
         return row;
       },
       async exec(query) {
-        if (query.compile().text.includes('delete from host')) await until('it was told twice', () => told >= 2);
+        if (query.compile().text.includes('delete from host'))
+          await until('it was answered twice', () => leaveAnswers >= 2);
         return db.exec(query);
       },
     };
     const host = await startHost({ stays: true, control });
     const old = host.id();
     await db.exec(sql`update host set leaving = true`);
-    await until('it is another', () => host.id() !== old || undefined);
+    await until('it has another id', () => host.id() !== old || undefined);
     const next = host.id();
     await pause(500);
-    expect([told, host.id()]).toEqual([2, next]);
+    expect([leaveAnswers, host.id()]).toEqual([2, next]);
   });
 
-  it('says nothing about an order that is older than what is recorded', async () => {
+  it('a host does not overwrite the report on a newer order', async () => {
     const host = await startHost();
     const order = await launcher.order(a, host.id(), engineVersion);
     await launcher.waitForReport(a, order, 'running');

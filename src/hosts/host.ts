@@ -3,9 +3,9 @@
  *
  * 1. It registers itself in the control database and beats every second.
  * 2. It carries out exactly the orders that name it, and reports on each in `scheduler`. It decides nothing: the launcher
- *    reads the reports. It goes on without a launcher.
- * 3. If its row is gone it was written off. It stops all its schedulers and registers anew under another id.
- * 4. Without its control database for a minute it ends.
+ *    reads the reports and decides. It keeps running without a launcher.
+ * 3. If its row is gone, it was written off. It stops all its schedulers and registers again under another id.
+ * 4. It ends after a minute without its control database.
  */
 import type { Pool } from 'pg';
 import { everyone } from '../contract/channels.ts';
@@ -63,20 +63,20 @@ export interface HostOptions {
   readonly version: string;
   readonly engines: EngineSource;
   readonly addressOf: (row: TenantRow) => Address;
-  /** Its database is on another server than the control database. */
+  /** Whether the tenant's database is on another server than the control database. */
   readonly isElsewhere: (row: TenantRow) => boolean;
   readonly contextFor: (row: TenantRow, pool: Pool) => EngineContext;
   readonly statuses: Map<string, SchedulerStatus>;
   readonly telemetry: Telemetry;
   readonly allowPooler: boolean;
   readonly poolSize: number;
-  /** What all its schedulers may have together beside the one connection that each of them keeps; default: any number. */
+  /** Connections that all its schedulers share, beside the one that each of them keeps; default: no limit. */
   readonly budget?: ConnectionBudget;
-  /** Resident memory, in bytes, that it may use for a while but not for longer. */
+  /** Resident memory in bytes. The host ends if it exceeds this for `overMemoryMs`. */
   readonly memoryLimit: number;
   /** Bytes that its heap may hold after garbage collection. */
   readonly heapLimit: number;
-  /** Told to leave, it stops its schedulers but the process stays: a person has started it. */
+  /** A person has started it. If it is told to leave, it stops its schedulers and registers again; the process stays. */
   readonly stays: boolean;
   readonly log: Log;
   /** Ends the wait for a control database that does not answer. */
@@ -88,20 +88,20 @@ export interface HostOptions {
 }
 
 interface HostPatience {
-  /** How long it lives without its control database, and how long that may take to answer. */
+  /** The host ends after this long without its control database. `answerMs`: time that the database has for an answer. */
   readonly aloneMs: number;
   readonly answerMs: number;
   readonly overMemoryMs: number;
 }
 
 export interface Host extends Service {
-  /** Its id, which is another one after it was written off. */
+  /** Its id, which changes when it registers again. */
   readonly id: () => string;
-  /** Resolves when it is to end though nobody stopped it: stop it then. */
+  /** Resolves when the host must end without having been stopped. The caller then stops it. */
   readonly ended: Promise<HostEnd>;
 }
 
-/** `asked`: it was told to leave, and all is well. */
+/** `asked`: the launcher has told it to leave, so the end is no failure. */
 type HostEnd = { readonly asked: boolean; readonly reason: string };
 
 const usualPatience: HostPatience = { aloneMs: 60_000, answerMs: 5_000, overMemoryMs: 10_000 };
@@ -128,11 +128,11 @@ class RunningHost {
   #end: (how: HostEnd) => void = () => {};
   #heardAt = performance.now();
   #fitAt = performance.now();
-  /** It has given itself up: it writes nothing more, and the launcher takes it for lost. */
+  /** It has marked itself as lost, and writes nothing more. */
   #lost = false;
   #stopping = false;
   #hasLauncher = true;
-  /** Told to leave, and to stay. */
+  /** Under way while a host with `stays` stops its schedulers, before it registers again. */
   #lettingGo: Promise<void> | undefined;
   id = newId();
   readonly ended: Promise<HostEnd>;
@@ -154,10 +154,10 @@ class RunningHost {
       onEnd: (order, ending) => this.#onEnd(order, ending),
     });
     this.service = all('host', [
-      // it beats to its end: silent, it would be taken for lost while its schedulers take their time to stop
+      // stopped last: without beats, the host would be taken for lost while its schedulers take their time to stop
       { name: 'registration', start: () => outlast(() => this.#register(), options.signal), stop: () => this.#leave() },
       every(beatEveryMs, 'beat', () => this.#beat(), this.#onError('beating')),
-      // by themselves: a row that somebody has locked must not make the host look lost
+      // apart from the host's beat: a locked row of a scheduler must not make the host look lost
       every(beatEveryMs, 'beats of schedulers', () => this.#beatSchedulers(), this.#onError('beating for schedulers')),
       this.#reports.service,
       this.#heapWatch(),
@@ -187,7 +187,7 @@ class RunningHost {
     hub.send('host_reports', everyone);
   }
 
-  /** Runs first, so that no tenant is given to it again. */
+  /** The first step of a stop, so that the launcher gives it no more tenants. */
   async #takeLeave(): Promise<void> {
     const { control, hub } = this.#options;
     this.#stopping = true;
@@ -224,13 +224,13 @@ class RunningHost {
       return this.#overflow('host_memory', memory, this.#options.memoryLimit);
     const { id } = this;
     try {
-      const row = await this.#sayAlive(id, memory);
+      const row = await this.#sendBeat(id, memory);
       this.#heardAt = performance.now();
       this.#hasLauncher = row?.launched ?? true;
-      // it has registered anew meanwhile, or is about to: the answer is about its former id
+      // it has registered again meanwhile, or is about to: the answer is about its former id
       if (id !== this.id || this.#lettingGo !== undefined) return;
-      if (row === undefined) return await this.#writtenOff();
-      if (row.leaving) this.#dismissed();
+      if (row === undefined) return await this.#recover();
+      if (row.leaving) this.#obeyDismissal();
     } catch (error) {
       const aloneMs = performance.now() - this.#heardAt;
       if (aloneMs > this.#patience.aloneMs)
@@ -239,8 +239,8 @@ class RunningHost {
     }
   }
 
-  /** A lost network gives no answer at all, so the wait is bounded. */
-  async #sayAlive(id: string, memory: number): Promise<HostAnswer | undefined> {
+  /** Bounds the wait, because a lost network gives no answer at all. */
+  async #sendBeat(id: string, memory: number): Promise<HostAnswer | undefined> {
     const { unsaid } = this.#reports;
     const beat = beatHost(this.#options.control, { id, memory, unsaid }).then((row) => ({ row }));
     const answer = await within(this.#patience.answerMs, beat);
@@ -264,23 +264,23 @@ class RunningHost {
     const write = (some: readonly SchedulerBeat[]): Promise<void> => beatSchedulers(control, this.id, some);
     const rejected = await isolateRejected(news, write, { isRejection: isStatementRejection });
     for (const error of rejected.values()) this.#onError('writing the beat of a scheduler')(error);
-    this.#pace.told(news, performance.now());
+    this.#pace.noteWritten(news, performance.now());
   }
 
-  /** Its row is gone: its tenants may run in other hosts by now, and its reports mean nothing. */
-  async #writtenOff(): Promise<void> {
+  /** It was written off: its tenants may run in other hosts by now, and its reports no longer count. */
+  async #recover(): Promise<void> {
     if (this.#stopping) return;
-    this.#options.log.warn({ host: this.id }, 'host was written off; it stops all its schedulers and registers anew');
+    this.#options.log.warn({ host: this.id }, 'host was written off, registering again');
     this.#reports.forget();
     await this.#attempts.stopAll();
     this.#reports.forget();
-    await this.#beginAnew();
+    await this.#registerAgain();
   }
 
-  #dismissed(): void {
+  #obeyDismissal(): void {
     if (this.#stopping) return;
     if (!this.#options.stays) return this.#end({ asked: true, reason: 'it was told to leave' });
-    // meanwhile it goes on to beat
+    // not awaited: it continues to beat meanwhile
     this.#lettingGo ??= this.#letGo()
       .catch(this.#onError('letting go of its tenants'))
       .finally(() => (this.#lettingGo = undefined));
@@ -291,10 +291,10 @@ class RunningHost {
     await this.#reports.flush();
     if (this.#stopping) return;
     await removeHost(this.#options.control, this.id);
-    await this.#beginAnew();
+    await this.#registerAgain();
   }
 
-  async #beginAnew(): Promise<void> {
+  async #registerAgain(): Promise<void> {
     if (this.#stopping) return;
     this.#attempts.forget();
     this.id = newId();
@@ -302,12 +302,12 @@ class RunningHost {
     this.#orders.ring();
   }
 
-  /** Near the limit at which Node aborts it, the process would be busy with garbage collection, and its tenants late. */
+  /** Ends the host well below the limit at which Node aborts: near it, garbage collection would delay all its tenants. */
   #heapWatch(): Service {
     const { heapLimit } = this.#options;
     let end = (): void => {};
     return {
-      name: 'watch of the heap',
+      name: 'heap watch',
       start: async () => {
         end = observeHeap((used) => {
           if (used > heapLimit) void this.#overflow('host_heap', used, heapLimit);
@@ -317,7 +317,7 @@ class RunningHost {
     };
   }
 
-  /** Some tenant leaks memory, and it is unknown which: the launcher decides which are suspected. */
+  /** A tenant leaks memory, and the host cannot know which one: the launcher decides which tenants it suspects. */
   async #overflow(cause: 'host_memory' | 'host_heap', used: number, limit: number): Promise<void> {
     const { log, control, hub } = this.#options;
     if (this.#lost) return;
@@ -325,7 +325,7 @@ class RunningHost {
     const reason: Reason = { code: 'crashed', cause, data: { usedMib: mib(used), limitMib: mib(limit) } };
     const why = formatCause(reason);
     log.error({ host: this.id, tenants: this.#attempts.running.length, reason: why }, 'host ends: out of memory');
-    // sent together: in a process that runs out of memory, each answer may take a second to be noticed
+    // sent together: in a process that runs out of memory, each round trip may take a second
     const written = Promise.all([this.#reportLoss(reason), giveUpHost(control, this.id)]);
     await within(maxGoodbyeMs, written).catch(() => {});
     hub.send('host_reports', everyone);
@@ -361,7 +361,7 @@ class RunningHost {
         poolSize,
         budget,
         address: addressOf(row),
-        // by the version the server's log tells engines apart
+        // with the version, so that the server's log shows which engine a connection belongs to
         application: `${connectionsOf(this.id)} ${version} ${row.name}`,
         isUnwatched: () => !this.#hasLauncher || this.#options.isElsewhere(row),
         onWanted: () => hintChanged(this.#options.hub, row.id),
@@ -374,7 +374,7 @@ class RunningHost {
     );
   }
 
-  /** Only a host that had it last counts: another holder may be of another installation, and well. */
+  /** Only the tenant's last hosts count: any other holder may belong to another installation and be alive. */
   async #wasLost({ lastHosts = [] }: Order, application: string): Promise<boolean> {
     const holder = lastHosts.find((id) => application.startsWith(`${connectionsOf(id)} `));
     return holder !== undefined && (await isWrittenOff(this.#options.control, holder));

@@ -3,7 +3,7 @@ import { Housekeeping } from './housekeeping.ts';
 
 const going = new AbortController().signal;
 
-/** Work that lasts until it is told to end. */
+/** Work that lasts until the test calls `end`. */
 function lasting(): { readonly work: () => Promise<string>; readonly begun: Promise<void>; readonly end: () => void } {
   let begin = (): void => {};
   let end = (): void => {};
@@ -17,8 +17,8 @@ function lasting(): { readonly work: () => Promise<string>; readonly begun: Prom
   return { work, begun, end: () => end() };
 }
 
-describe('Housekeeping', () => {
-  it('does one piece of work of a tenant at a time, in order', async () => {
+describe('housekeeping', () => {
+  it('a tenant does one piece of work at a time, in order', async () => {
     const keep = new Housekeeping().of(going);
     const [first, second] = [lasting(), lasting()];
     const both = [keep('one', first.work), keep('two', second.work)];
@@ -33,7 +33,7 @@ describe('Housekeeping', () => {
     expect(await Promise.all(both)).toEqual(['done', 'done']);
   });
 
-  it('does four pieces of work of a host at a time; the fifth tenant waits for one of them', async () => {
+  it('a host does four pieces of work at a time; the fifth tenant waits for one of them', async () => {
     const house = new Housekeeping();
     const works = Array.from({ length: 5 }, lasting);
     const all = works.map(({ work }) => house.of(going)('x', work));
@@ -44,13 +44,13 @@ describe('Housekeeping', () => {
     expect(await Promise.all(all)).toEqual(Array.from({ length: 5 }, () => 'done'));
   });
 
-  it('fails with its work, and the next piece of work follows', async () => {
+  it('work that fails rejects, and the next piece of work follows', async () => {
     const keep = new Housekeeping().of(going);
     await expect(keep('x', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     expect(await keep('y', async () => 1)).toBe(1);
   });
 
-  it('begins nothing for a scheduler that is to end, and leaves to itself what goes on', async () => {
+  it('an ending scheduler begins no more work, and does not wait for work that goes on too long', async () => {
     const over = new AbortController();
     const keep = new Housekeeping(1).of(over.signal);
     const { work, begun, end } = lasting();

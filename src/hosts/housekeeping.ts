@@ -1,16 +1,16 @@
 /**
- * Housekeeping: a tenant's work that can wait (retention, vacuum). It belongs to the tenant's scheduler and runs in its
- * slot, so that it needs none of its own: a tenant that runs never grows for ever because no slot is free.
+ * Housekeeping: a tenant's work that can wait (retention, vacuum). It runs in the slot of the tenant's scheduler. It needs no
+ * slot of its own, so the data of a running tenant cannot grow without limit for lack of a free slot.
  *
- * A host does a few pieces of work at a time, and one of each tenant; the others wait in line.
+ * A host does four pieces of work at a time, at most one for each tenant; the others wait in line.
  */
 import type { EngineContext } from '../contract/context.ts';
 import { Semaphore } from '../kernel/semaphore.ts';
 import { makeSerial } from '../kernel/serial.ts';
 
-/** Each keeps one connection of its tenant busy, and a processor of the server. */
+/** Pieces of work at a time per host. Each keeps one connection of its tenant and one processor of the server busy. */
 const maxAtOnce = 4;
-/** How long work may go on after its scheduler was told to end: by then its connections are taken from it. */
+/** How long to wait for running work after its scheduler was told to end. By then its connections have been closed. */
 const usualEndMs = 6_000;
 
 export class Housekeeping {
@@ -21,7 +21,7 @@ export class Housekeeping {
     this.#endMs = endMs;
   }
 
-  /** What one tenant's scheduler is given. When the signal aborts, nobody waits any longer. */
+  /** The housekeeping function of one tenant's scheduler. When the signal aborts, waiting work is dropped. */
   of(signal: AbortSignal): EngineContext['housekeeping'] {
     const inTurn = makeSerial();
     return (_, work) => inTurn(() => this.#inTurn(work, signal));
@@ -38,7 +38,7 @@ export class Housekeeping {
   }
 }
 
-/** Work that goes on for so long after its scheduler was to end is left to itself. */
+/** Resolves with undefined if the work is still going on `graceMs` after the signal has aborted. */
 async function unlessOver<T>(work: Promise<T>, signal: AbortSignal, graceMs: number): Promise<T | undefined> {
   let onAbort = (): void => {};
   const over = new Promise<undefined>((resolve) => {

@@ -1,6 +1,6 @@
 /**
- * The connection by which a host holds a tenant: it proves the version, holds `drain` shared (I6) and `singleton` (I5).
- * As long as it lives, no other scheduler runs there and no migration begins; when it is lost, both may.
+ * The connection by which a host holds a tenant: it checks the version, and holds `drain` shared (I6) and `singleton` (I5).
+ * While it is open, no other scheduler runs for the tenant and no migration begins; once it is lost, both can happen.
  */
 import type { Client, ClientBase } from 'pg';
 import { isConnectionLoss, isLockTimeout, isMissingRight, isMissingTable, sqlStateOf } from '../errors.ts';
@@ -35,21 +35,21 @@ export interface Holding {
   readonly application: string;
   readonly version: string;
   readonly allowPooler: boolean;
-  /** Whether connections of this name are of a host that was written off: they are ended, if they do not end by themselves. */
+  /** Whether connections of this name belong to a host that was written off. Such connections are ended if they linger. */
   readonly isWrittenOff?: (application: string) => Promise<boolean>;
 }
 
 const connectMs = 5_000;
 const tryEveryMs = 100;
 
-/** Its backends end soon after their connection is cut, though they are in the middle of a statement. */
+/** Makes a backend end within about a second after its connection is cut, even in the middle of a statement. */
 const checkInterval = `
   do $$ begin
     perform set_config('client_connection_check_interval', '1s', false);
   exception when others then null; -- the server's system cannot tell
   end $$`;
 
-/** Runs first on every connection of a scheduler. It does not wait for a long migration: the launcher does. */
+/** Runs first on every connection of a scheduler. It fails during a long migration: waiting is up to the launcher. */
 export function guardFor(version: string): (client: ClientBase) => Promise<void> {
   const guard = guardVersion(version);
   return async (client) => {
@@ -58,7 +58,7 @@ export function guardFor(version: string): (client: ClientBase) => Promise<void>
   };
 }
 
-/** Rejects with an `Ending`; or, when the signal aborts, with anything. */
+/** Rejects with an `Ending`. When the signal aborts, it may reject with any error. */
 export async function holdTenant(
   { address, application, version, allowPooler, isWrittenOff = async () => false }: Holding,
   waitMs: number,
@@ -90,8 +90,9 @@ interface Taking {
 }
 
 /**
- * A predecessor may take a moment to end. If it does not, it is the reason. Where the launcher wrote it off, its connections
- * to the launcher's own server have been ended already; its connections to another server are ended here.
+ * A predecessor has `waitMs` to end; if it does not, the tenant is reported as held by it. If the launcher has written the
+ * predecessor off, its connections to the launcher's own server were ended then. Its connections to other servers are ended
+ * here.
  */
 async function takeSingleton(
   client: Client,
@@ -115,7 +116,7 @@ async function takeSingleton(
   }
 }
 
-/** Ends all connections of that name, not only the one with the lock; only our own role's may be ended. */
+/** Ends all connections of that name, not only the one with the lock. We may end only those of our own role. */
 async function endConnections(client: Client, application: string): Promise<void> {
   await onClient(client).exec(sql`
     select pg_terminate_backend(pid)
@@ -153,15 +154,15 @@ function explainHolder({ name, pid }: Partial<Holder> = {}): Reason {
 /** An engine may throw anything, even a value that cannot be turned into a string. */
 export function textOf(error: unknown): string {
   try {
-    const said: unknown = error instanceof Error ? Reflect.get(error, 'message') : error;
+    const message: unknown = error instanceof Error ? Reflect.get(error, 'message') : error;
     const cause: unknown = error instanceof Error ? error.cause : undefined;
-    return cause instanceof Error ? `${String(said)}: ${textOf(cause)}` : String(said);
+    return cause instanceof Error ? `${String(message)}: ${textOf(cause)}` : String(message);
   } catch {
-    return 'an error that cannot be told';
+    return 'an error without a readable text';
   }
 }
 
-/** The meaning of a failure to open a tenant, or of the scheduler in it. */
+/** Turns an error of opening a tenant, or of its scheduler, into an ending with a reason. */
 export function endingOf(error: unknown): Ending {
   return error instanceof Ending ? error : new Ending(explainError(error));
 }

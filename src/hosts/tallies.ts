@@ -1,4 +1,4 @@
-/** Counts what the schedulers of this process do, per tenant, from what they tell as telemetry. */
+/** Counts per tenant what the schedulers of this process do, from their telemetry events. */
 import { latenessBounds, type SchedulerTally } from '../contract/tally.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
 import { instantsCaughtUp, triggersFired, leasesLost, retried } from '../scheduler/telemetry.ts';
@@ -35,7 +35,7 @@ export class Tallies {
     return this.#counts(tenant);
   }
 
-  /** Of a scheduler that has ended: the next one begins anew, here or in another host. */
+  /** Drops the counts of a scheduler that has ended: the next one counts from zero, here or in another host. */
   forget(tenant: string): void {
     this.#byTenant.delete(tenant);
   }

@@ -39,7 +39,7 @@ const application = 'millrace host 0123456789ab 0.1.0 a';
 const hour = 3_600_000;
 const never = (): Promise<never> => new Promise(() => {});
 
-/** A scheduler that counts how many of it live, but for what a test makes it do. */
+/** An engine whose scheduler counts its live instances. `part` overrides its functions. */
 function scheduled(part: (ctx: EngineContext) => Partial<Scheduler> = () => ({})): Engine {
   return {
     ...engine,
@@ -96,26 +96,26 @@ const isRunning = ({ said }: Running) => until('it runs', () => said.includes('r
 const connections = (): Promise<{ pid: number }[]> =>
   fleet.control.db.rows(sql`
     select pid from pg_stat_activity where application_name = ${application} and datname = ${tenant.row.database}`);
-const nobodyIsConnected = (): Promise<true> =>
-  until('nobody is connected', async () => (await connections()).length === 0 || undefined);
+const allDisconnected = (): Promise<true> =>
+  until('all connections are closed', async () => (await connections()).length === 0 || undefined);
 const isFree = (lock: readonly [number, number]): Promise<boolean> =>
   withClient(address, async (client) => {
     const { rows } = await client.query<{ free: boolean }>('select pg_try_advisory_lock($1, $2) as free', [...lock]);
     return rows[0]?.free === true;
   });
 
-describe('a tenant’s scheduler', () => {
-  it('runs until it is told to stop, on one connection that is named after its host and engine', async () => {
+describe('scheduler of a tenant', () => {
+  it('a scheduler runs until it is stopped, on one connection that is named after its host and engine', async () => {
     const running = run();
     await isRunning(running);
     expect([alive, most]).toEqual([1, 1]);
     await until('it has one', async () => (await connections()).length === 1);
     expect(await running.stop()).toMatchObject({ code: 'stopping', message: 'its host was told to end it' });
     expect(alive).toBe(0);
-    await nobodyIsConnected();
+    await allDisconnected();
   });
 
-  it('waits for a predecessor that is ending, and says for whom (I5)', async () => {
+  it('a scheduler waits for a predecessor that is ending, and names it (I5)', async () => {
     const first = run();
     await isRunning(first);
     const second = run(undefined, { limits: { ...usualLimits, lockMs: 10_000 } });
@@ -127,14 +127,14 @@ describe('a tenant’s scheduler', () => {
     expect(most).toBe(1);
   });
 
-  it('gives up where a predecessor does not end (I5)', async () => {
+  it('a scheduler gives up if its predecessor does not end (I5)', async () => {
     const first = run();
     await isRunning(first);
     expect(await run().ending).toMatchObject({ code: 'starting', message: textWith('another scheduler') });
     expect(most).toBe(1);
   });
 
-  it('ends when the connection of its lock is lost, so that no other meets it (I5)', async () => {
+  it('a scheduler ends when the connection of its lock is lost, so that no two run at once (I5)', async () => {
     const running = run();
     await isRunning(running);
     await fleet.control.db.exec(sql`
@@ -144,7 +144,7 @@ describe('a tenant’s scheduler', () => {
     expect(alive).toBe(0);
   });
 
-  it('has no connection left at all once that of its lock is lost, though it takes its time to stop (I5)', async () => {
+  it('a scheduler that loses the connection of its lock loses all others at once, even if it stops slowly (I5)', async () => {
     let pool: Pool | undefined;
     let letGo = (): void => {};
     const gate = new Promise<void>((resolve) => (letGo = resolve));
@@ -162,7 +162,7 @@ describe('a tenant’s scheduler', () => {
     expect(await running.ending).toMatchObject({ code: 'unreachable' });
   });
 
-  it('that throws at its start has crashed, with what it threw', async () => {
+  it('a scheduler that throws at its start ends as crashed, with the error text', async () => {
     const start = async (): Promise<void> => {
       throw new Error('no luck');
     };
@@ -174,20 +174,20 @@ describe('a tenant’s scheduler', () => {
       code: 'crashed',
       message: 'not even made',
     });
-    await nobodyIsConnected();
+    await allDisconnected();
   });
 
-  it('that does not come to start has crashed', async () => {
+  it('a scheduler that does not start in time ends as crashed', async () => {
     const limits = { ...usualLimits, startMs: 2_000, stopMs: 200 };
     const running = run(
       scheduled(() => ({ start: never })),
       { limits },
     );
     expect(await running.ending).toMatchObject({ code: 'crashed', message: textWith('did not start within 2 s') });
-    await nobodyIsConnected();
+    await allDisconnected();
   });
 
-  it('names what is missing when there is no engine, another version, nothing installed, no database', async () => {
+  it('a scheduler reports a missing engine, another version, a missing installation or a missing database', async () => {
     const engines = { find: async () => ({ ok: false, detail: 'it is not here' }) as const };
     expect(await run(undefined, { engines }).ending).toMatchObject({ code: 'no_engine', message: 'it is not here' });
     const other = await run(undefined, { version: '0.0.9' }).ending;
@@ -200,7 +200,7 @@ describe('a tenant’s scheduler', () => {
     expect(await run(undefined, { address: silent }).ending).toMatchObject({ code: 'unreachable' });
   });
 
-  it('is not started while a transaction changes the tenant (I6)', async () => {
+  it('a scheduler does not start while a transaction changes the tenant (I6)', async () => {
     await withClient(address, async (client) => {
       await client.query('begin');
       await client.query('select pg_advisory_xact_lock($1, $2)', [...locks.drain]);
@@ -210,7 +210,7 @@ describe('a tenant’s scheduler', () => {
     expect(most).toBe(0);
   });
 
-  it('can be stopped while it waits for the lock or for a transaction', async () => {
+  it('a scheduler can be stopped while it waits for a transaction that changes the tenant', async () => {
     await withClient(address, async (client) => {
       await client.query('select pg_advisory_lock($1, $2)', [...locks.drain]);
       const waiting = run();
@@ -219,10 +219,10 @@ describe('a tenant’s scheduler', () => {
       expect(await waiting.stop()).toMatchObject({ code: 'stopping' });
       expect(performance.now() - startedAt).toBeLessThan(1_000);
     });
-    await nobodyIsConnected();
+    await allDisconnected();
   });
 
-  it('does not wait for whoever holds the table in which its version is', async () => {
+  it('a scheduler does not wait for a lock on the table that records the version', async () => {
     await withClient(address, async (client) => {
       await client.query('begin');
       await client.query('lock table millrace.installation in access exclusive mode');
@@ -234,7 +234,7 @@ describe('a tenant’s scheduler', () => {
     expect((await pool?.query('show lock_timeout'))?.rows).toEqual([{ lock_timeout: '0' }]);
   });
 
-  it('does not wait for a server that takes its connection and says nothing, and can be stopped meanwhile', async () => {
+  it('a scheduler gives up on a server that accepts its connection but is silent, and can be stopped meanwhile', async () => {
     const network = await networkTo(address);
     network.fallSilent();
     const limits = { ...usualLimits, startMs: 300 };
@@ -246,7 +246,7 @@ describe('a tenant’s scheduler', () => {
     network.close();
   });
 
-  it('does not wait for an engine that never comes to be loaded, and can be stopped meanwhile', async () => {
+  it('a scheduler gives up on an engine that does not load, and can be stopped meanwhile', async () => {
     const engines = { find: never };
     const limits = { ...usualLimits, startMs: 200 };
     const ending = await run(undefined, { engines, limits }).ending;
@@ -254,7 +254,7 @@ describe('a tenant’s scheduler', () => {
     expect(await within(1_000, run(undefined, { engines }).stop())).toMatchObject({ code: 'stopping' });
   });
 
-  it('can be stopped while its lock is asked for on a connection that does not answer', async () => {
+  it('a scheduler can be stopped while it requests its lock on a connection that does not answer', async () => {
     const first = run();
     await isRunning(first);
     const network = await networkTo(address);
@@ -266,40 +266,40 @@ describe('a tenant’s scheduler', () => {
     network.close();
   });
 
-  it('keeps a migration waiting as long as it runs, and lets it through when it has stopped (I6)', async () => {
+  it('a scheduler keeps a migration waiting while it runs, and lets it through when it has stopped (I6)', async () => {
     const running = run();
     await isRunning(running);
     expect(await isFree(locks.drain)).toBe(false);
     await running.stop();
-    await until('nobody holds it any more', async () => (await isFree(locks.drain)) || undefined);
+    await until('the lock is free', async () => (await isFree(locks.drain)) || undefined);
   });
 });
 
-describe('a tenant that is changed without its lock', () => {
+describe('tenant that is changed without its lock', () => {
   const limits = { ...usualLimits, stopMs: 500, versionEveryMs: 20 };
   const inTenant = (text: string) => withClient(address, (client) => client.query(text));
 
-  it('to another version: its scheduler ends, and says which', async () => {
+  it('a scheduler ends when the version changes, and reports the new version', async () => {
     const running = run(undefined, { limits });
     await isRunning(running);
     await inTenant(`update millrace.installation set version = '9.9.9'`);
     try {
       expect(await running.ending).toMatchObject({ code: 'starting', message: 'its version is 9.9.9' });
       expect(alive).toBe(0);
-      await nobodyIsConnected();
+      await allDisconnected();
     } finally {
       await inTenant(`update millrace.installation set version = '${engineVersion}'`);
     }
   });
 
-  it('and keeps its version goes on', async () => {
+  it('a scheduler keeps running when the version is written again unchanged', async () => {
     const running = run(undefined, { limits });
     await isRunning(running);
     await inTenant(`update millrace.installation set version = '${engineVersion}'`);
     expect(await within(300, running.ending)).toBeUndefined();
   });
 
-  it.each(['commit', 'rollback'])('to none in a transaction that ends by %s', async (end) => {
+  it.each(['commit', 'rollback'])('a scheduler obeys the %s of a transaction that removes its schema', async (end) => {
     const running = run(undefined, { limits });
     await isRunning(running);
     await withClient(address, async (client) => {
@@ -316,7 +316,7 @@ describe('a tenant that is changed without its lock', () => {
     }
   });
 
-  it('while its connections are all busy ends as well', async () => {
+  it('a scheduler whose connections are all busy ends as well when the version changes', async () => {
     const busy = run(
       scheduled(({ pool }) => ({ start: async () => void pool.query('select pg_sleep(60)').catch(() => {}) })),
       { limits },
@@ -331,19 +331,19 @@ describe('a tenant that is changed without its lock', () => {
   });
 });
 
-describe('a scheduler that hangs', () => {
+describe('scheduler that hangs', () => {
   const quick = { ...usualLimits, probeEveryMs: 20, probeMs: 100, stopMs: 200 };
 
   it.each([
     ['did not answer', never, 'hangs'],
     ['rejected', () => Promise.reject(new Error('triggers has not come round')), 'triggers has not come round'],
-  ])('is stopped after two probes in a row that it %s', async (_, probe, reason) => {
+  ])('a scheduler is stopped after two probes in a row that it %s', async (_, probe, reason) => {
     const hanging = scheduled(() => ({ probe }));
     expect(await run(hanging, { limits: quick }).ending).toMatchObject({ code: 'crashed', message: textWith(reason) });
     expect([alive, most]).toEqual([0, 1]);
   });
 
-  it('is left alone when it fails a probe now and then', async () => {
+  it('a scheduler that fails single probes is kept', async () => {
     let probes = 0;
     const probe = async (): Promise<void> => {
       if (probes++ % 2 === 0) throw new Error('not now');
@@ -355,7 +355,7 @@ describe('a scheduler that hangs', () => {
     expect(await running.stop()).toMatchObject({ code: 'stopping' });
   });
 
-  it('and does not stop is cut off: nothing of it touches the tenant any more (I6)', async () => {
+  it('a hanging scheduler that does not stop loses its connections and can no longer touch the tenant (I6)', async () => {
     let pool: Pool | undefined;
     let isHung = false;
     const probe = (): Promise<void> => (isHung ? never() : Promise.resolve());
@@ -370,12 +370,12 @@ describe('a scheduler that hangs', () => {
     expect(await sleeping).toBe('cut off');
     await expect(own?.query('select 1')).rejects.toThrow();
     await expect(pool?.query('select 1')).rejects.toThrow();
-    await nobodyIsConnected();
+    await allDisconnected();
     expect(await isFree(locks.singleton)).toBe(true);
     expect(await isFree(locks.drain)).toBe(true);
   });
 
-  it('and is told to stop is cut off as well, and a successor runs', async () => {
+  it('a scheduler whose stop hangs loses its connections as well, and a successor runs', async () => {
     const running = run(
       scheduled(() => ({ stop: never })),
       { limits: quick },
@@ -387,11 +387,11 @@ describe('a scheduler that hangs', () => {
   });
 });
 
-describe('the engine’s own scheduler', () => {
-  it('answers probes, on the connection that holds its lock', async () => {
+describe('scheduler of the built-in engine', () => {
+  it('the engine’s own scheduler answers probes on the connection that holds its lock', async () => {
     const running = run(engine, { limits: { ...usualLimits, probeEveryMs: 50 } });
     await isRunning(running);
-    await until('others are closed', async () => (await connections()).length === 1 || undefined);
+    await until('its other connections are closed', async () => (await connections()).length === 1 || undefined);
     // ten probes later it still runs
     expect(await within(500, running.ending)).toBeUndefined();
     expect(await running.stop()).toMatchObject({ code: 'stopping' });

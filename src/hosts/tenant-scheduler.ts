@@ -1,8 +1,8 @@
 /**
- * Carries out one order: runs the scheduler of one tenant, from the first connection until it ends. It does not try again:
- * it returns a reason, and the launcher decides.
+ * Carries out one order: runs the scheduler of one tenant, from the first connection until it ends. It does not retry: it
+ * returns a reason, and the launcher decides.
  *
- * Promise: when it has returned, nothing of the scheduler can touch the tenant any more, even if its code hangs for ever (I6).
+ * Promise: when it has returned, the scheduler can no longer touch the tenant, even if its code hangs for ever (I6).
  */
 import type { Client, Pool } from 'pg';
 import type { EngineContext } from '../contract/context.ts';
@@ -25,15 +25,15 @@ import { Ending, endingOf, guardFor, holdTenant, type Holding, stopped, textOf }
 import { findWriteFault } from './write-fault.ts';
 
 export interface SchedulerLimits {
-  /** How long a predecessor may take to end. */
+  /** Time that a predecessor has to end. */
   readonly lockMs: number;
   readonly startMs: number;
   readonly stopMs: number;
   readonly probeEveryMs: number;
   readonly probeMs: number;
-  /** How often its recorded version is read. */
+  /** Interval between reads of the recorded version. */
   readonly versionEveryMs: number;
-  /** How often its schema is compared with its engine's. */
+  /** Interval between comparisons of the tenant's schema with its engine's. */
   readonly schemaEveryMs: number;
   readonly faults: FaultLimits;
 }
@@ -51,16 +51,19 @@ export const usualLimits: SchedulerLimits = {
 
 export interface TenantSchedulerOptions extends Holding, PartHooks {
   readonly engines: EngineSource;
-  /** The signal aborts when the scheduler is to end: whatever it waits for outside of its database is given up. */
+  /** The signal aborts when the scheduler must end. It then gives up every wait outside of its database. */
   readonly contextFor: (pool: Pool, signal: AbortSignal) => EngineContext;
   readonly poolSize: number;
   /** For all connections but the one that holds the lock. */
   readonly budget?: ConnectionBudget | undefined;
   readonly limits: SchedulerLimits;
-  /** Asked now and then: no launcher sees who wants to migrate this tenant. `onWanted`: somebody does, or has changed it. */
+  /**
+   * Whether no launcher watches this tenant for migrations; called at every read of the version. `onWanted` is called when a
+   * migration waits for the tenant, or its version has changed.
+   */
   readonly isUnwatched?: () => boolean;
   readonly onWanted?: () => void;
-  /** Its last attempt ended because a part of it failed: this one has to prove itself before it is called running. */
+  /** The last attempt ended because a part failed: this one is on probation before it counts as running. */
   readonly hasFailed?: boolean;
 }
 
@@ -84,7 +87,7 @@ function lateLoad(engine: string, seconds: number): Ending {
   return new Ending({ code: 'crashed', cause: 'late_load', data: { engine, seconds } });
 }
 
-/** Code that is being loaded cannot be interrupted: it is left to itself. */
+/** Loading of code cannot be interrupted: after `startMs` it is abandoned, and may still finish. */
 async function findEngine(
   { engines, version, limits: { startMs } }: TenantSchedulerOptions,
   signal: AbortSignal,
@@ -119,7 +122,7 @@ async function runLocked(
   lock: Client,
   signal: AbortSignal,
 ): Promise<Ending> {
-  const told = endOf(lock, signal);
+  const external = endOf(lock, signal);
   const kept = keptPool(lock, {
     address: options.address,
     schema: 'millrace',
@@ -133,11 +136,11 @@ async function runLocked(
   const over = new AbortController();
   let scheduler: Scheduler | undefined;
   try {
-    const unfit = await Promise.race([told, checkFitness(lock, engine)]);
+    const unfit = await Promise.race([external, checkFitness(lock, engine)]);
     if (unfit !== undefined) return await windDown(options, scheduler, kept, unfit);
     scheduler = engine.scheduler(options.contextFor(kept.pool, over.signal));
     const changed = awaitChange(kept.pool, engine, options, over.signal);
-    const ending = await untilOver(options, scheduler, Promise.race([told, changed]), over.signal);
+    const ending = await untilOver(options, scheduler, Promise.race([external, changed]), over.signal);
     over.abort();
     return await windDown(options, scheduler, kept, ending);
   } catch (error) {
@@ -153,7 +156,7 @@ async function checkFitness(lock: Client, engine: Engine): Promise<Ending | unde
   return fault === undefined ? undefined : new Ending(fault);
 }
 
-/** Resolves when it is told to stop, or its lock is lost. */
+/** Resolves when the signal aborts, or the connection of the lock is lost. */
 function endOf(lock: Client, signal: AbortSignal): Promise<Ending> {
   return new Promise((resolve) => {
     lock.once('end', () => resolve(new Ending(lockLost)));
@@ -163,9 +166,9 @@ function endOf(lock: Client, signal: AbortSignal): Promise<Ending> {
 }
 
 /**
- * Resolves when the recorded version is another one, is missing or may not be read, or when the schema is no longer the
- * engine's: somebody has changed the tenant without taking `drain`. Also when a migration waits for `drain` and no launcher
- * watches for that. Other faults are noticed elsewhere.
+ * Resolves when the recorded version has changed, is missing or may not be read, or when the schema no longer matches the
+ * engine: the tenant was changed without taking `drain`. Also resolves when a migration waits for `drain` and no launcher
+ * watches for it. Other faults are noticed elsewhere.
  */
 async function awaitChange(
   pool: Pool,
@@ -181,7 +184,7 @@ async function awaitChange(
     if (over.aborted) return stopped();
     const ending = await presentVersion(db).then((recorded) => changeTo(recorded, version), changeBy);
     if (ending !== undefined) {
-      // at once: the scheduler may take its time to stop, and gateways use the wrong engine meanwhile
+      // at once: gateways use the wrong engine until they hear of the change, and the scheduler may stop slowly
       onWanted?.();
       return ending;
     }
@@ -205,7 +208,7 @@ async function compareSchema(pool: Pool, engine: Engine): Promise<Reason | undef
   }
 }
 
-/** Whether a migration waits for us, and whoever else is connected, to leave. */
+/** Whether a migration waits until this scheduler and all other users have left the tenant. */
 async function isWanted(db: Db): Promise<boolean> {
   const { wanted } = await db.one<{ wanted: boolean }>(sql`
     select exists (
@@ -216,7 +219,7 @@ async function isWanted(db: Db): Promise<boolean> {
   return wanted;
 }
 
-/** Without a right nothing works, and parts of the scheduler would fail with misleading errors. */
+/** A missing privilege ends the scheduler at once: otherwise its parts would fail with misleading errors. */
 function changeBy(error: unknown): Ending | undefined {
   const ending = endingOf(error);
   return isMissingRight(error) || ending.code === 'not_installed' || ending.code === 'starting' ? ending : undefined;
@@ -230,7 +233,7 @@ function changeTo(recorded: string | null | undefined, version: string): Ending 
 async function untilOver(
   options: TenantSchedulerOptions,
   scheduler: Scheduler,
-  told: Promise<Ending>,
+  external: Promise<Ending>,
   over: AbortSignal,
 ): Promise<Ending> {
   const { limits, hasFailed = false, address } = options;
@@ -239,15 +242,15 @@ async function untilOver(
   const findCause = (): ReturnType<typeof findHangCause> => findHangCause(address, options);
   const watching = { ...options, scheduler, started, limits: limits.faults, hasFailed, findHangCause: findCause };
   const watched = watchParts(watching, over);
-  const early = await within(limits.startMs, Promise.race([started, told, watched]));
+  const early = await within(limits.startMs, Promise.race([started, external, watched]));
   if (early === undefined)
     return new Ending({ code: 'crashed', cause: 'late_start', data: { seconds: limits.startMs / 1_000 } });
   if (early instanceof Ending) return early;
   const probed = scheduler.faults === undefined ? [awaitSickness(scheduler, limits, over)] : [];
-  return Promise.race([told, watched, ...probed]);
+  return Promise.race([external, watched, ...probed]);
 }
 
-/** For engines of older builds, which report no faults. Resolves after two failed probes in a row: it hangs. */
+/** For engines of older builds, which report no faults. Resolves after two failed probes in a row. */
 async function awaitSickness(
   scheduler: Scheduler,
   { probeEveryMs, probeMs }: SchedulerLimits,
@@ -264,11 +267,11 @@ async function awaitSickness(
 
 async function probe(scheduler: Scheduler, limitMs: number): Promise<Ending | undefined> {
   try {
-    const well = await within(
+    const isWell = await within(
       limitMs,
       scheduler.probe().then(() => true),
     );
-    if (well) return undefined;
+    if (isWell) return undefined;
     return new Ending({ code: 'crashed', cause: 'probe_unanswered', data: { seconds: limitMs / 1_000 } });
   } catch (error) {
     if (isConnectionLoss(error)) return endingOf(error);

@@ -1,4 +1,4 @@
-/** Whom a tenant's database does not let write. */
+/** Roles that cannot write in a tenant's database. */
 import type { ClientBase } from 'pg';
 import { expect, it } from 'vitest';
 import { makeInstalledTenant } from '../../test/harness/fresh-database.ts';
@@ -11,7 +11,7 @@ const writeFault = async (client: ClientBase): Promise<string | undefined> => {
   return fault && formatCause(fault);
 };
 
-it('is a role that lacks a right to a table or a sequence, and nobody else', async () => {
+it('a role has a write fault exactly if it lacks a privilege on one of our tables or sequences', async () => {
   const tenant = await makeInstalledTenant();
   await withClient(tenant.address, async (client) => {
     expect(await writeFault(client)).toBeUndefined();
@@ -27,12 +27,12 @@ it('is a role that lacks a right to a table or a sequence, and nobody else', asy
     expect(await writeFault(client)).toBeUndefined();
     await client.query('reset role; create role dba; create table millrace.kept as table millrace.job');
     await client.query('alter table millrace.kept owner to dba; set local role guest');
-    expect(await writeFault(client), 'of what is not ours').toBeUndefined();
+    expect(await writeFault(client), 'a table of another owner does not count').toBeUndefined();
     await client.query(
       'reset role; alter sequence millrace.event_seq owner to dba; revoke all on sequence millrace.event_seq from guest',
     );
     await client.query('set local role guest');
-    expect(await writeFault(client), 'of ours, though somebody else has it now').toMatch(/event_seq$/);
+    expect(await writeFault(client), 'our sequence counts, although its owner has changed').toMatch(/event_seq$/);
     await client.query('reset role; grant usage, select on sequence millrace.event_seq to guest');
     await client.query('reset role; revoke update on millrace.live from guest; set local role guest');
     expect(await writeFault(client)).toBe('its role lacks a right: guest may not write millrace.live');

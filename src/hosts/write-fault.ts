@@ -1,6 +1,6 @@
 /**
- * Checks whether a scheduler can write in a tenant's database, before it starts. A scheduler that cannot would read what is
- * due and fail at each write.
+ * Checks whether a scheduler can write in a tenant's database, before it starts. Without write access it would read due
+ * triggers and fail at each write.
  */
 import type { ClientBase } from 'pg';
 import { onClient, sql } from '../kernel/sql.ts';
@@ -9,11 +9,11 @@ import type { Reason } from '../control/reasons.ts';
 interface Access {
   readonly role: string;
   readonly isReadOnly: boolean;
-  /** One of the tables and sequences that it may not write. */
+  /** The first table or sequence that the role may not write; null: none. */
   readonly closed: string | null;
 }
 
-/** Undefined: it can. */
+/** Returns undefined if the role can write. */
 export async function findWriteFault(client: ClientBase): Promise<Reason | undefined> {
   const { role, isReadOnly, closed } = await onClient(client).one<Access>(sql`
     select current_user::text as role, current_setting('transaction_read_only')::boolean as "isReadOnly",

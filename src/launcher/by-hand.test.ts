@@ -1,4 +1,4 @@
-/** Versions are the same to `finish_migration` and to us, and in the same order: two places that must say the same. */
+/** `finish_migration` and our code must agree on which texts are versions, and on their order. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
 import { type FreshDatabase, makeInstalledTenant } from '../../test/harness/fresh-database.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => tenant.close());
 
-/** Recorded, and undone. */
+/** Records the version in a transaction that is rolled back. */
 async function isTaken(version: string): Promise<boolean> {
   const done = new Error('done');
   const taking = withClient(tenant.address, (client) =>
@@ -44,7 +44,7 @@ const almost = [
 ];
 const strange = ['1.2.3-a_b', '1.2.3\n', ' 1.2.3', '1.2.3/../x', '١.٢.٣', `${longest}a`, `${'9'.repeat(97)}.2.3`];
 
-it.each([...versions, ...almost, ...strange])('%j is a version to both or to neither', async (version) => {
+it.each([...versions, ...almost, ...strange])('SQL and TypeScript agree whether %j is a version', async (version) => {
   expect(await isTaken(version)).toBe(isVersion(version));
 });
 
@@ -54,7 +54,7 @@ const ordered = [
   ['9.0.0', '10.0.0-1.2', '10.0.0-1.2.0', '10.0.0-1.10', '10.0.0-1.x', '10.0.0', '10.0.0+build.7', 'new', '', '1.2'],
 ].flat();
 
-it('a version comes before another to both or to neither', async () => {
+it('SQL and TypeScript agree on the order of versions', async () => {
   const pairs = ordered.flatMap((a) => ordered.map((b) => ({ a, b })));
   const older = await withClient(tenant.address, (client) =>
     onClient(client).rows<{ a: string; b: string }>(sql`
@@ -65,7 +65,7 @@ it('a version comes before another to both or to neither', async () => {
   expect(older).toEqual(bothVersions.filter(({ a, b }) => compareVersions(a, b) < 0));
 });
 
-/** One transaction after the other, each with what it changes. */
+/** Makes each change in a migration of its own. Returns the recorded version. */
 async function finish(...changes: string[]): Promise<string> {
   return withClient(tenant.address, async (client) => {
     for (const change of changes) await client.query(`begin; select millrace.begin_migration(); ${change}; commit`);
@@ -73,7 +73,7 @@ async function finish(...changes: string[]): Promise<string> {
   });
 }
 
-it('there is no way back to an older version, but out of one that is no version, or that no engine ever had', async () => {
+it('an older version cannot be recorded, unless the present one is invalid or was set by hand', async () => {
   const record = (version: string) => `select millrace.finish_migration('${version}')`;
   const put = (version: string) => `update millrace.installation set version = '${version}'`;
   expect(await finish(record('20.0.0-rc.1'), record('20.0.0'), record('20.0.0'))).toBe('20.0.0');

@@ -11,7 +11,7 @@ import { type Reason, type ReasonCode, reasons } from '../control/reasons.ts';
 export class Inbox {
   readonly #before: readonly OpenMessage[];
   readonly #messages: Map<number, OpenMessage>;
-  /** By tenant, those that something may still come of, among those that were seen so far. */
+  /** Messages handled so far that are not settled, by tenant. */
   readonly #open = new Map<string, OpenMessage[]>();
   readonly #now: Date;
 
@@ -25,7 +25,7 @@ export class Inbox {
   take(ledger: Ledger): Set<string> {
     const about = new Set<string>();
     for (const message of this.#before) {
-      if (message.deadline <= this.#now) this.#settle(message, 'timed_out', 'nothing came of it in time');
+      if (message.deadline <= this.#now) this.#settle(message, 'timed_out', 'it was not settled before its deadline');
       else if (message.acknowledgedAt === null) {
         this.#handle(ledger, message, ledger.entries.get(message.tenantId));
         about.add(message.tenantId);
@@ -38,12 +38,12 @@ export class Inbox {
     if (entry === undefined) return this.#settle(message, 'gone', 'there is no such tenant');
     this.#supersede(message);
     this.#update({ ...message, acknowledgedAt: this.#now, outcome: 'accepted' });
-    // a person's stop outlives everything but a person's start or restart, which wants it on by now
+    // a user's stop lasts until a user's start or restart, which sets the desired state to on
     if (message.kind === 'stop' || entry.tenant.desired === 'off')
-      return ledger.send(entry, { kind: 'stop' }, fresh(reasons.stoppedByUser));
+      return ledger.send(entry, { kind: 'stop' }, withoutFailures(reasons.stoppedByUser));
     const event = message.kind === 'start' ? { kind: message.kind } : { kind: message.kind, transaction: message.xid };
     const isUp = message.kind === 'start' && entry.launch?.state === 'STARTED';
-    ledger.send(entry, event, isUp ? {} : fresh(reasons.starting));
+    ledger.send(entry, event, isUp ? {} : withoutFailures(reasons.starting));
   }
 
   /**
@@ -65,7 +65,7 @@ export class Inbox {
     else open.push(message);
   }
 
-  /** What has come of those that were acknowledged. */
+  /** Settles acknowledged messages whose outcome is known. */
   settle(ledger: Ledger): void {
     for (const message of this.#messages.values()) {
       if (message.settledAt !== null || message.acknowledgedAt === null) continue;
@@ -82,10 +82,10 @@ export class Inbox {
 
   #settleStart(message: OpenMessage, { state, ending, reason, version }: Launch): void {
     if (ending) return;
-    // after a failed upgrade the restart succeeds, at the version before
+    // after a failed upgrade the restart succeeds, at the old version
     if (state === 'STARTED') return this.#settle(message, 'started', version === null ? null : `at ${version}`);
     const detail = reason === null ? null : formatReason(reason);
-    // a tenant may wait for a slot for long: the sender need not
+    // a tenant may wait long for a slot; its sender need not
     if (reason !== null && (state === 'DISABLED' || reason.code === 'no_slot'))
       return this.#settle(message, outcomes[reason.code], detail);
     const outcome = reason?.code === 'waiting_on_transaction' ? outcomes[reason.code] : 'accepted';
@@ -109,12 +109,12 @@ export class Inbox {
   }
 }
 
-/** A message begins anew: what failed before is not held against the tenant. */
-function fresh(reason: Reason): Partial<Launch> {
+/** A message resets the failures of the tenant. */
+function withoutFailures(reason: Reason): Partial<Launch> {
   return { reason, failures: 0, retryAt: null };
 }
 
-/** What came of a start that has not come to run. */
+/** The outcome of a start for a tenant that does not run, by the code of its reason. */
 const outcomes = {
   stopped_by_user: 'stopped',
   starting: 'accepted',

@@ -36,13 +36,13 @@ export interface LaunchHost {
   readonly startedAt: Date;
   /** By the server's clock; -Infinity: known to be dead. */
   readonly beatMs: number;
-  /** How it ended, where that is known: "was killed (SIGKILL)". */
+  /** How it ended, if that is known: "was killed (SIGKILL)". */
   readonly fate?: string;
 }
 
-const mostMessages = 10_000;
+const maxMessages = 10_000;
 
-/** Read first, so that the desired states that are read later are at least as new as the messages. */
+/** Call it first in a turn, so that the desired states that are read later are at least as new as the messages. */
 export function readMessages(db: Db): Promise<OpenMessage[]> {
   return db.rows<OpenMessage>(sql`
     select id, kind, tenant_id as "tenantId", xid::text, deadline, outcome, detail,
@@ -50,7 +50,7 @@ export function readMessages(db: Db): Promise<OpenMessage[]> {
       from message
      where settled_at is null
      order by id
-     limit ${mostMessages}`);
+     limit ${maxMessages}`);
 }
 
 export function readHosts(db: Db): Promise<LaunchHost[]> {
@@ -67,7 +67,7 @@ export function readSlots(db: Db): Promise<Slot[]> {
       from slot`);
 }
 
-/** The server's time, and the limit that somebody has set. */
+/** The server's time, and the limit of slots if it was set. */
 export async function readClock(db: Db): Promise<{ now: Date; limit: number | undefined }> {
   const row = await db.one<{ now: Date; limit: number | null }>(sql`
     select clock_timestamp() as now,
@@ -168,7 +168,7 @@ function launchOf(row: EntryRow): Launch | undefined {
   };
 }
 
-/** Returns those that still exist, and keeps them from being deleted until the commit. */
+/** Returns the tenants that still exist, and keeps them from being deleted until the commit. */
 export async function holdTenants(tx: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tx.rows<{ id: string }>(sql`
     select id from tenant where id = any(${ids}::uuid[]) order by id for key share`);
@@ -243,7 +243,7 @@ export interface Unsent {
   readonly pid: number | null;
 }
 
-/** Sends none for a transaction that has announced itself. A transaction without a number has not: senders take one first. */
+/** Skips a transaction that a message has announced. A transaction without an id was not announced: senders get an id first. */
 export async function sendUnsent(tx: Db, unsent: readonly Unsent[], at: Date): Promise<void> {
   await tx.exec(sql`
     insert into message (kind, tenant_id, tenant, sender, cause, xid, pid, sent_at, deadline)
@@ -257,9 +257,9 @@ export async function sendUnsent(tx: Db, unsent: readonly Unsent[], at: Date): P
 }
 
 /**
- * Makes sure that nothing of a lost host is left: ends its connections to every database of this server and forgets it.
- * Each of them carries the host's id in its name. Whoever else calls itself so, as another role, is left; its tenant's
- * `singleton` lock decides then.
+ * Ends all connections of lost hosts to databases of this server, and deletes the hosts. The connections are found by the
+ * host's id in their name. A connection of another role that has such a name stays; then the tenant's `singleton` lock
+ * decides.
  */
 export async function fenceHosts(tx: Db, hostIds: readonly string[]): Promise<Terminated> {
   if (hostIds.length === 0) return terminatedOf([]);
@@ -272,13 +272,13 @@ export async function fenceHosts(tx: Db, hostIds: readonly string[]): Promise<Te
   return terminatedOf(rows);
 }
 
-/** Who is sent away: hosts without a tenant, and those whose tenants are to run in others. */
+/** Hosts that are told to leave: those without a tenant, and those whose tenants move to others. */
 export interface Dismissed {
   readonly idle: readonly string[];
   readonly needless: readonly string[];
 }
 
-/** Answers how many were: those that are idle no more stay. */
+/** Returns the number of dismissed hosts. A host that is no longer idle stays. */
 export function dismissHosts(tx: Db, { idle, needless }: Dismissed): Promise<number> {
   return tx.exec(sql`
     update host set leaving = true

@@ -17,8 +17,8 @@ const db = () => stage.control.db;
 const silence = (hostId: string, interval: string) =>
   db().exec(sql`update host set beat_at = clock_timestamp() - ${interval}::interval where id = ${hostId}`);
 
-describe('a launcher that takes over', () => {
-  it('adopts hosts and orders as they are: nothing is restarted', async () => {
+describe('launcher that takes over', () => {
+  it('a new launcher adopts hosts and orders as they are, without restarts', async () => {
     const host = await stage.host();
     const tenants = [await stage.tenant('a'), await stage.tenant('b'), await stage.tenant('c', { desired: 'off' })];
     const first = await stage.launch();
@@ -34,14 +34,14 @@ describe('a launcher that takes over', () => {
       const row = await db().one<{ epoch: number }>(sql`select epoch from launcher_lease`);
       return row.epoch === 2 || undefined;
     });
-    // it has been through turns: it has taken a message
+    // it has taken turns by now, because it has handled a message
     const message = await stage.send(tenants[2] ?? { id: '', name: '', address: stage.control.address }, 'stop');
     expect(await stage.outcome(message)).toMatchObject({ outcome: 'stopped' });
     expect(await launches()).toEqual(before);
     expect([...host.running.values()]).toEqual([1, 1]);
   });
 
-  it('does what was asked while there was none', async () => {
+  it('a new launcher handles messages that were sent while none was active', async () => {
     const host = await stage.host();
     const [stays, goes] = [await stage.tenant('stays'), await stage.tenant('goes')];
     const first = await stage.launch();
@@ -61,7 +61,7 @@ describe('a launcher that takes over', () => {
     expect([...host.running.keys()]).toEqual([stays.id]);
   });
 
-  it('does not do what was to be done long ago, but what is wanted', async () => {
+  it('a new launcher ignores expired messages, and acts on the desired state', async () => {
     await stage.host();
     const tenant = await stage.tenant('a');
     const id = await stage.send(tenant, 'stop');
@@ -73,8 +73,8 @@ describe('a launcher that takes over', () => {
   });
 });
 
-describe('a host that is lost', () => {
-  it('is fenced and forgotten; its tenants are suspects, and go to others', async () => {
+describe('lost host', () => {
+  it('a lost host is fenced and deleted; its tenants are suspected, and move to others', async () => {
     const host = await stage.host();
     const tenant = await stage.tenant('a');
     await stage.launch({ embedded: true });
@@ -98,13 +98,13 @@ describe('a host that is lost', () => {
     await others.end();
     const next = await stage.host();
     expect(await stage.becomes(tenant, 'STARTED')).toMatchObject({ host_id: next.id, order_no: 2, suspicion: 1 });
-    // a word of the lost one, on the order that it had, changes nothing
+    // a late report of the lost host on its order changes nothing
     await host.end(tenant.id, { code: 'crashed', reason: 'late' });
     await pause(300);
     expect(await stage.view(tenant)).toMatchObject({ state: 'STARTED', order_no: 2 });
   });
 
-  it('is not judged by a launcher that was not awake itself', async () => {
+  it('a launcher that was not awake itself does not declare a host lost', async () => {
     const host = await stage.host();
     const tenant = await stage.tenant('a');
     await host.freeze();
@@ -117,7 +117,7 @@ describe('a host that is lost', () => {
     expect(await stage.becomes(tenant, 'STARTED')).toMatchObject({ host_id: host.id, suspicion: 0 });
   });
 
-  it('is one, too, that beats but does not obey', async () => {
+  it('a host that beats but ignores its orders counts as lost', async () => {
     const host = await stage.host();
     const tenant = await stage.tenant('a');
     await stage.launch({ embedded: true });
@@ -130,7 +130,7 @@ describe('a host that is lost', () => {
     expect(stage.killed).toEqual([host.pid]);
   });
 
-  it('is none that has taken its leave: its tenants go on elsewhere at once, in their slots', async () => {
+  it('tenants of a host that has left in order start elsewhere at once, in their slots', async () => {
     const host = await stage.host();
     const tenant = await stage.tenant('a');
     await stage.launch();
@@ -150,7 +150,7 @@ describe('a host that is lost', () => {
 });
 
 describe('hosts', () => {
-  it('are asked for, one for as many as it takes, and not again while they are on their way', async () => {
+  it('the launcher requests one host for several tenants, and not again while it is starting', async () => {
     for (const name of ['a', 'b', 'c']) await stage.tenant(name);
     const tenant = await stage.tenant('d');
     await stage.launch();
@@ -164,7 +164,7 @@ describe('hosts', () => {
     expect(stage.spawned).toHaveLength(1);
   });
 
-  it('that end before they are there are a reason, and the next is asked for after a pause; one that is there has to do', async () => {
+  it('hosts that end before they register are reported and retried after a pause; meanwhile tenants share a host', async () => {
     const asked: number[] = [];
     const hosts = {
       spawn(_: string, onEnd: (how: string) => void) {
@@ -181,19 +181,19 @@ describe('hosts', () => {
       const view = await stage.view(tenant);
       return view?.reason?.includes('3 times') ? view.reason : undefined;
     });
-    expect(reason).toBe('starting: its hosts end before they are there (exit 1, 3 times)');
+    expect(reason).toBe('starting: processes for its host ended before they registered (exit 1, 3 times)');
     const [first = 0, second = 0, third = 0] = asked;
     expect([second - first >= 800, third - second >= 1_600, asked.length]).toEqual([true, true, 3]);
     const host = await stage.host();
     await stage.becomes(tenant, 'STARTED');
     await db().exec(sql`update launch set suspicion = 3`);
     const other = await stage.tenant('b');
-    // while none is asked for, and again when the one that is asked for has ended: the suspect shares its host
+    // while no host is requested, and after the requested one has ended, the suspect shares its host
     await stage.becomes(other, 'STARTED');
     expect(host.running.size).toBe(2);
   });
 
-  it('without a tenant are sent away after a while, but for the last of the running release', async () => {
+  it('hosts without a tenant are dismissed after a while, except the last one of the running release', async () => {
     const [one, other, old] = [await stage.host(), await stage.host(), await stage.host('0.9.0')];
     await db().exec(sql`update host set on_demand = true`);
     const tenant = await stage.tenant('a');
@@ -209,7 +209,7 @@ describe('hosts', () => {
     expect((await leaving()).map(({ id }) => id)).not.toContain(taken);
   });
 
-  it('that suspects were given go when nobody is suspected any more, one at a time, and none that was started by hand', async () => {
+  it('hosts of former suspects are dismissed one at a time, but not those that were started by hand', async () => {
     const hosts = [await stage.host(), await stage.host(), await stage.host()];
     const tenants = [await stage.tenant('a'), await stage.tenant('b'), await stage.tenant('c')];
     await stage.launch({ idleHostMs: 300 });
@@ -240,7 +240,7 @@ describe('hosts', () => {
     expect(gone).not.toBe(hosts[0]?.id);
   });
 
-  it('are no more than there may be, whoever is suspected', async () => {
+  it('the number of hosts stays within its limit, even with suspects', async () => {
     const host = await stage.host();
     const tenants = [await stage.tenant('a'), await stage.tenant('b')];
     const launcher = await stage.launch({ mostHosts: 1 });
@@ -253,7 +253,7 @@ describe('hosts', () => {
     await launcher.stop();
   });
 
-  it('that are leaving get no tenants', async () => {
+  it('leaving hosts get no tenants', async () => {
     const [leaving, staying] = [await stage.host(), await stage.host()];
     await db().exec(sql`update host set leaving = true where id = ${leaving.id}`);
     const tenant = await stage.tenant('a');
@@ -261,7 +261,7 @@ describe('hosts', () => {
     expect(await stage.becomes(tenant, 'STARTED')).toMatchObject({ host_id: staying.id });
   });
 
-  it('are one for each that is to have its own, also when that is said while it runs', async () => {
+  it('a tenant gets its own host, also if that is requested while it runs', async () => {
     const [one, other] = [await stage.host(), await stage.host()];
     await db().exec(sql`update host set leaving = true where id = ${other.id}`);
     const [a, b] = [await stage.tenant('a'), await stage.tenant('b')];
@@ -275,8 +275,8 @@ describe('hosts', () => {
   });
 });
 
-describe('a scheduler', () => {
-  it('that crashes is tried again after a pause; its failures are reported once', async () => {
+describe('scheduler that fails', () => {
+  it('a scheduler that crashes is retried after a pause, and its failures get one event', async () => {
     const host = await stage.host();
     host.obey = () => ({ code: 'crashed', reason: 'boom' });
     const tenant = await stage.tenant('a');
@@ -284,16 +284,16 @@ describe('a scheduler', () => {
     const first = await stage.becomes(tenant, 'DISABLED', 'crashed');
     expect([first.reason, first.retry_at]).toEqual(['crashed: boom', expect.any(Date)]);
     await until('it was tried a third time', async () => ((await stage.view(tenant))?.failures ?? 0) >= 3 || undefined);
-    const told = await db().rows<{ code: string }>(sql`
+    const events = await db().rows<{ code: string }>(sql`
       select body::json->>'code' as code from event where type = 'tenant.state' order by seq`);
-    expect(told.map(({ code }) => code)).toEqual(['starting', 'crashed']);
+    expect(events.map(({ code }) => code)).toEqual(['starting', 'crashed']);
     host.obey = () => 'run';
     await stage.becomes(tenant, 'STARTED');
     await db().exec(sql`update launch set changed_at = changed_at - interval '61 seconds'`);
     await until('it is forgiven', async () => (await stage.view(tenant))?.failures === 0 || undefined);
   });
 
-  it('that says that its tenant is at another version is looked at again, in the slot that it has', async () => {
+  it('a tenant whose scheduler finds another version is inspected again, in its slot', async () => {
     const host = await stage.host();
     const tenant = await stage.tenant('a');
     await stage.launch();
@@ -305,7 +305,7 @@ describe('a scheduler', () => {
     });
   });
 
-  it('that another one keeps from starting says so while it waits to be tried again', async () => {
+  it('a tenant that another scheduler blocks shows that reason while it waits for its retry', async () => {
     const host = await stage.host();
     const reason = 'another scheduler of this tenant is still running (backend 123)';
     host.obey = () => ({ code: 'starting', reason });
@@ -321,7 +321,7 @@ describe('a scheduler', () => {
     await stage.becomes(tenant, 'STARTED');
   });
 
-  it('of a version that is not here, nor has a host elsewhere, waits for its engine', async () => {
+  it('a tenant without an engine here or a host elsewhere waits for its engine', async () => {
     const have = new Set<string>();
     const tenant = await stage.tenant('a');
     const engines = {
@@ -343,7 +343,7 @@ describe('a scheduler', () => {
     await stage.becomes(tenant, 'STARTED');
   });
 
-  it('whose database does not answer is tried again, and keeps nobody waiting', async () => {
+  it('a tenant whose database does not answer is retried, and does not delay others', async () => {
     await stage.host();
     const [deaf, other] = [await stage.tenant('deaf'), await stage.tenant('other')];
     await stage.launch({
@@ -355,7 +355,7 @@ describe('a scheduler', () => {
     expect(view.failures).toBeGreaterThan(0);
   });
 
-  it('that was told to end before its host had heard of it does not keep its tenant waiting', async () => {
+  it('a scheduler that is stopped before its host has read the order does not delay its tenant', async () => {
     const host = await stage.host();
     host.obey = () => 'nothing';
     const tenant = await stage.tenant('a');

@@ -1,4 +1,4 @@
-/** Slots as the launcher gives them, and how few statements many tenants take. */
+/** How the launcher grants slots, and how few statements it needs for many tenants. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeStage, type Stage, type StagedTenant } from '../../test/harness/launching.ts';
 import type { PlayedHost } from '../../test/harness/played-host.ts';
@@ -26,7 +26,7 @@ async function tenants(...names: string[]): Promise<StagedTenant[]> {
 }
 
 describe('slots', () => {
-  it('are given in order of asking; who gets none knows its place in the line, and gets one that is freed', async () => {
+  it('slots are granted in the order of requests; waiting tenants show their position, and get freed slots', async () => {
     await stage.limit(3);
     const [a, b, c, d] = await tenants('a', 'b', 'c', 'd');
     if (!a || !b || !c || !d) throw new Error('four were made');
@@ -44,7 +44,7 @@ describe('slots', () => {
     await stage.becomes(d, 'STARTED');
   });
 
-  it('are not stolen from one that restarts', async () => {
+  it('a tenant keeps its slot during a restart', async () => {
     await stage.limit(2);
     const [a, b] = await tenants('a', 'b');
     if (!a || !b) throw new Error('two were made');
@@ -60,7 +60,7 @@ describe('slots', () => {
     expect(await stage.view(b)).toMatchObject({ state: 'ENABLED', code: 'no_slot', order_no: 0 });
   });
 
-  it('are kept by a tenant whose scheduler crashes for the first time, though another waits', async () => {
+  it('a tenant whose scheduler crashes for the first time keeps its slot, although another waits', async () => {
     await stage.limit(2);
     const [a, b] = await tenants('a', 'b');
     if (!a || !b) throw new Error('two were made');
@@ -75,7 +75,7 @@ describe('slots', () => {
     expect(await stage.view(b)).toMatchObject({ state: 'ENABLED', code: 'no_slot', order_no: 0 });
   });
 
-  it('beyond a lowered limit are taken from the newest schedulers, who go back to the line', async () => {
+  it('a lowered limit takes slots from the newest schedulers, which wait in line again', async () => {
     const [a, b, c] = await tenants('a', 'b', 'c');
     if (!a || !b || !c) throw new Error('three were made');
     await stage.launch();
@@ -97,8 +97,8 @@ describe('slots', () => {
   });
 });
 
-describe('a hundred tenants', () => {
-  it('are started in a few turns', { timeout: 120_000 }, async () => {
+describe('many tenants', () => {
+  it('a hundred tenants start in a few turns', { timeout: 120_000 }, async () => {
     await stage.limit(200);
     const made = await tenants(...Array.from({ length: 100 }, (_, i) => `t${i}`));
     const transactions = async (): Promise<number> => {
@@ -118,7 +118,7 @@ describe('a hundred tenants', () => {
       60_000,
     );
     expect(performance.now() - startedAt).toBeLessThan(20_000);
-    // the played host alone takes one for each tenant
+    // the played host alone needs one transaction for each tenant
     expect((await transactions()) - before).toBeLessThan(1_000);
     expect(await db().rows(sql`select distinct order_no from launch`)).toEqual([{ order_no: 1 }]);
   });

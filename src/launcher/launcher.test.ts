@@ -12,19 +12,19 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-describe('a launcher', () => {
-  it('without its database says so once, and not every second', async () => {
-    const told: string[] = [];
+describe('launcher', () => {
+  it('a launcher without its database logs that once, not every second', async () => {
+    const logged: string[] = [];
     const warn = ({ doing }: { doing: string }): void => {
-      told.push(doing);
+      logged.push(doing);
     };
     const controlAddress = { url: 'postgres://x@127.0.0.1:1/x', database: 'x' };
     await stage.launch({ controlAddress, log: { ...silent, warn } });
     await pause(1_300);
-    expect(told).toEqual(['renewing its lease']);
+    expect(logged).toEqual(['renewing its lease']);
   });
 
-  it('has every wanted tenant run by a host of its version', async () => {
+  it('a launcher has every wanted tenant run by a host of its version', async () => {
     const host = await stage.host();
     const [a, b] = [await stage.tenant('a'), await stage.tenant('b')];
     await stage.launch();
@@ -35,7 +35,7 @@ describe('a launcher', () => {
     expect([...host.running.keys()].sort()).toEqual([a.id, b.id].sort());
   });
 
-  it('tells once of a version that nobody told of, and of none that a command has told of', async () => {
+  it('a launcher writes one event for a version that no command has recorded, and none for others', async () => {
     const { db } = stage.control;
     await stage.host();
     const [told, plain] = [await stage.tenant('told'), await stage.tenant('plain', { installed: null })];
@@ -55,14 +55,14 @@ describe('a launcher', () => {
     expect(changes).toEqual([{ subject: plain.id, actor: 'sql', body: { name: 'plain', from: null, to: engineOne } }]);
   });
 
-  it('leaves a tenant that is off alone, and says why', async () => {
+  it('a launcher does not start a tenant that is off, and records why', async () => {
     await stage.host();
     const off = await stage.tenant('off', { desired: 'off' });
     await stage.launch();
     expect(await stage.becomes(off, 'DISABLED')).toMatchObject({ code: 'stopped_by_user', order_no: 0 });
   });
 
-  it('stops at once what is stopped, for as long as it is, and settles the message when it has ended', async () => {
+  it('a launcher stops a tenant at once, for good, and settles the message when its scheduler has ended', async () => {
     const host = await stage.host();
     const tenant = await stage.tenant('a');
     const launcher = await stage.launch();
@@ -72,7 +72,7 @@ describe('a launcher', () => {
     expect(await stage.becomes(tenant, 'DISABLED', 'stopping')).toMatchObject({ ending: true, ordered: false });
     const [slot] = await stage.control.db.rows(sql`select reason from slot where tenant_id = ${tenant.id}`);
     expect(slot).toEqual({ reason: 'ending' });
-    // perhaps a turn later: what is desired may have been seen first
+    // perhaps a turn later, because the desired state may have been read first
     const message = await until('the message was read', async () => {
       const [row] = await stage.control.db.rows<{ outcome: string | null }>(sql`
         select outcome, settled_at from message where id = ${id}`);

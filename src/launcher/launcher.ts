@@ -1,9 +1,10 @@
 /**
  * The launcher: keeps one scheduler alive for each tenant that is wanted. Any number of launchers may run; one is active, the
- * others stand by. Its main loop: discover databases, take messages, automatic transitions, sleep until something happens.
+ * others stand by. Its main loop discovers databases, handles messages, makes automatic transitions, and sleeps until
+ * something happens.
  *
- * It can lose everything that it has in memory: the next launcher reads the state from the control database. It waits for no
- * tenant and no host; whatever takes time is a state. README.md has the diagram.
+ * Its memory may be lost at any time: the next launcher reads the state from the control database. It waits for no tenant and
+ * no host; whatever takes time is a state. README.md has the diagram.
  */
 import { performance } from 'node:perf_hooks';
 import type { Pool } from 'pg';
@@ -62,42 +63,43 @@ export interface LauncherOptions {
   /** `all`: every database of the control database's server is a tenant. */
   readonly discover: 'all' | 'registered';
   readonly addressOf: (row: TenantRow) => Address;
-  /** Its database is on another server than the control database. */
+  /** Whether the tenant's database is on another server than the control database. */
   readonly isElsewhere: (row: TenantRow) => boolean;
-  /** Unless somebody has set it in the control database. */
+  /** Default limit of slots, unless the control database has another. */
   readonly maxBackgroundWorkers: number;
-  /** No other launcher can be alive: takes over at once. */
+  /** No other launcher can be alive, so it takes the lease at once. */
   readonly embedded: boolean;
-  /** The running release: one host of it is kept though it has no tenant. */
+  /** The running release. One host of it is kept even without a tenant. */
   readonly version: string;
-  /** How long any other host may be without one, or without need; default: a minute. */
+  /** How long any other host may be idle or needless before it is dismissed; default: a minute. */
   readonly idleHostMs?: number;
-  /** Of one engine there are no more, but for tenants that have their own. */
+  /** Maximum number of hosts per engine version. Tenants' own hosts do not count. */
   readonly mostHosts: number;
-  /** Where tenants share a host, an empty one of the same engine stands by. */
+  /** Keep an empty host of the same engine as a spare for each engine whose tenants share a host. */
   readonly keepsSpares: boolean;
   readonly log: Log;
 }
 
-const longestSleepMs = 1_000;
+const maxSleepMs = 1_000;
 const watchEveryMs = 500;
+/** Interval of the watch while a tenant waits for a transaction. */
 const watchWaitedForMs = 250;
-/** How long those who wait for a tenant's connections to close have to, before these are closed for them. */
+/** How long a migration or a command on a database waits for a tenant's connections to close, before they are ended. */
 const graceMs = { drain: 5_000, database: 2_000 } as const;
 const usualIdleHostMs = 60_000;
-/** Turns that follow each other without a pause. */
-const mostTurns = 32;
-/** Without an answer for so long, the network is gone: on to a new connection. */
-const lostMs = 10_000;
-/** A transaction of a launcher that is frozen in it keeps its successor waiting: for this long. */
-const frozen = '3s';
-/** A row that somebody has locked for longer is done without. */
-const locked = '1s';
+/** Maximum number of turns without a pause. */
+const maxTurnsInRow = 32;
+/** A query without an answer for this long fails, because the network may be gone; the next uses a new connection. */
+const queryTimeoutMs = 10_000;
+/** `idle_in_transaction_session_timeout`: bounds how long a launcher that freezes in a transaction blocks its successor. */
+const maxIdleInTransaction = '3s';
+/** `lock_timeout`: a tenant whose row is locked for longer is left out of the turn. */
+const maxLockWait = '1s';
 
-/** After an outage, hosts need as long to say which schedulers have ended. */
+/** The time that hosts have after an outage to report which schedulers have ended. */
 const recoveryMs = 10_000;
 
-const pauses = growingTo(longestSleepMs);
+const pauses = growingTo(maxSleepMs);
 
 export function makeLauncher(options: LauncherOptions): Service {
   return new Launcher(options).service;
@@ -115,15 +117,15 @@ class Launcher {
   readonly #spawning: Spawning;
   readonly #db: Db;
   #pool: Pool | undefined;
-  /** Of this epoch: */
+  // reset in #begin() when the epoch changes
   #epoch: number | undefined;
   #turns = 0;
   #tenantOids: ReadonlySet<number | null> = new Set();
   #isWaitedFor = false;
-  /** What was in sight in the last turn, and whose. */
+  /** Sightings of the last turn, with the tenant of each. */
   readonly #known = new Map<string, string | null>();
   #isNew = true;
-  /** The control database was out of reach, and has not been read since. */
+  /** The control database was unreachable, and has not been read since. */
   #isAway = false;
   #recoveredMs = Number.NEGATIVE_INFINITY;
   readonly #throttle = new LogThrottle();
@@ -134,7 +136,7 @@ class Launcher {
     this.#options = options;
     this.#bell = new Bell(runningTime);
     this.#db = onPool(this.#openPool());
-    this.#rejected = new RejectedTenants(options.log, 'what was decided');
+    this.#rejected = new RejectedTenants(options.log, 'launch');
     this.#discovery = new Discovery({ db: this.#db, hub: options.hub, log: options.log });
     this.#spawning = new Spawning({
       hosts: options.hosts,
@@ -172,12 +174,14 @@ class Launcher {
       schema: 'control',
       application: 'millrace launcher',
       max: 3,
-      queryTimeoutMs: lostMs,
+      queryTimeoutMs,
       allowPooler,
       onOpen: async (client) => {
-        await client.query(`set idle_in_transaction_session_timeout to '${frozen}'; set lock_timeout to '${locked}'`);
+        await client.query(
+          `set idle_in_transaction_session_timeout to '${maxIdleInTransaction}'; set lock_timeout to '${maxLockWait}'`,
+        );
       },
-      onError: (error) => log.debug({ err: error }, 'an idle connection of the launcher was lost'),
+      onError: (error) => log.debug({ err: error }, 'idle connection lost'),
     });
     return this.#pool;
   }
@@ -187,7 +191,7 @@ class Launcher {
       if (isConnectionLoss(error)) this.#isAway = true;
       if (isTakenOver(error)) this.#lease.lose();
       else if (this.#throttle.isDue(doing, error))
-        this.#options.log.warn({ err: error, doing }, 'the launcher could not do its part; trying again');
+        this.#options.log.warn({ err: error, doing }, 'launcher step failed, retrying');
     };
   }
 
@@ -196,7 +200,7 @@ class Launcher {
     const ring = (): void => this.#bell.ring();
     let off: (() => void)[] = [];
     return {
-      name: 'wake-ups of the launcher',
+      name: 'launcher wake-ups',
       start: async () => {
         off = [hub.on('messages', everyone, ring), hub.on('host_reports', everyone, ring)];
       },
@@ -213,23 +217,23 @@ class Launcher {
       const nowMs = performance.now();
       if (this.#watch.note(ours, nowMs)) this.#bell.ring();
       const overdue = this.#watch.overdue(nowMs, graceMs);
-      if (overdue.length > 0) this.#tellOfLeft(await terminateHolders(this.#db, { oids: overdue }));
+      if (overdue.length > 0) this.#logRemaining(await terminateHolders(this.#db, { oids: overdue }));
     }
     await pause(this.#isWaitedFor ? watchWaitedForMs : watchEveryMs, signal);
   }
 
-  /** Throttled: a migration waits for them, so the launcher tries to end them again and again. */
-  #tellOfLeft({ left }: Pick<Terminated, 'left'>): void {
+  /** Throttled, because the launcher retries to end these connections while a migration waits for them. */
+  #logRemaining({ left }: Pick<Terminated, 'left'>): void {
     if (left.length > 0 && this.#throttle.isDue('ending connections of engines', left.join()))
-      this.#options.log.warn({ backends: left }, 'connections of engines are of another role, which may not be ended');
+      this.#options.log.warn({ backends: left }, 'connections of engines belong to another role and cannot be ended');
   }
 
   async #pass(signal: AbortSignal): Promise<void> {
     const { epoch } = this.#lease;
     if (epoch !== this.#epoch) this.#begin(epoch);
-    const sleepMs = epoch === undefined ? longestSleepMs : await this.#turn(epoch);
+    const sleepMs = epoch === undefined ? maxSleepMs : await this.#turn(epoch);
     this.#turns = sleepMs > 0 ? 0 : this.#turns + 1;
-    if (sleepMs > 0 || this.#turns > mostTurns) await this.#bell.wait(Math.max(sleepMs, 20), signal);
+    if (sleepMs > 0 || this.#turns > maxTurnsInRow) await this.#bell.wait(Math.max(sleepMs, 20), signal);
   }
 
   #begin(epoch: number | undefined): void {
@@ -239,26 +243,26 @@ class Launcher {
     this.#isNew = true;
     this.#watch.forget();
     this.#tenantOids = new Set();
-    if (epoch === undefined) log.info({}, 'this launcher stands by');
-    else log.info({ epoch }, 'this launcher is active');
+    if (epoch === undefined) log.info({}, 'launcher on standby');
+    else log.info({ epoch }, 'launcher active');
   }
 
-  /** Answers how long to sleep; 0: there may be more to do. */
+  /** Returns how long to sleep; 0: there may be more to do. */
   async #turn(epoch: number): Promise<number> {
     const world = await this.#read(epoch);
     checkpoint('turn.read');
     const plan = decide(world);
-    const dismissed = this.#dismissed(plan, world);
+    const dismissed = this.#chooseDismissed(plan, world);
     const leftOut = this.#rejected.current();
     const written = await writePlan(this.#db, { plan, epoch, at: world.now, dismissed, ...leftOut });
     const { any, left } = written;
-    if (left.length > 0) this.#tellOfLeft({ left });
+    if (left.length > 0) this.#logRemaining({ left });
     this.#rejected.note(written.refused, leftOut.again, (id) => nameIn(world, id));
     if (any) checkpoint('turn.written');
     this.#carryOut(written.plan, world);
     if (any) return 0;
-    const dueMs = plan.dueAt === undefined ? longestSleepMs : plan.dueAt.getTime() - world.now.getTime();
-    return Math.max(1, Math.min(longestSleepMs, dueMs));
+    const dueMs = plan.dueAt === undefined ? maxSleepMs : plan.dueAt.getTime() - world.now.getTime();
+    return Math.max(1, Math.min(maxSleepMs, dueMs));
   }
 
   async #read(epoch: number): Promise<World> {
@@ -266,7 +270,7 @@ class Launcher {
     const messages = await readMessages(db);
     const { now, limit } = await readClock(db);
     this.#lease.noteServerTime(now);
-    // before the words of their schedulers: a host that ends says why of each, and only then that it ends
+    // read before the reports on schedulers: an ending host first reports why each scheduler ends, then its own end
     const registered = await readHosts(db);
     let { entries, databases } = await this.#readTenants();
     const changed = discover(entries.map(this.#asKnown), databases, {
@@ -284,9 +288,9 @@ class Launcher {
       now,
       entries,
       fate: (host) => this.#options.hosts.fate(host),
-      // an outage ends all connections, of hosts that live too
+      // an outage ends all connections, also those of hosts that are alive
       mayMiss: this.#lease.mayJudge && !isRecovering,
-      // behind a pooler, connections may bear its name
+      // behind a pooler, connections may have the pooler's name
       isSeen: ({ tenant }) => !this.#options.allowPooler && !this.#options.isElsewhere(tenant),
     });
     this.#spawning.see(hosts);
@@ -311,7 +315,7 @@ class Launcher {
     };
   }
 
-  /** Tenants first: no row then speaks of a database that was not there yet, or not yet called so, when these were listed. */
+  /** Reads tenants first, so that no row refers to a database that was created or renamed after the databases were listed. */
   async #readTenants(): Promise<{ entries: LaunchEntry[]; databases: Database[] }> {
     const entries = await readEntries(this.#db);
     return { entries, databases: await readDatabases(this.#db) };
@@ -322,7 +326,7 @@ class Launcher {
     elsewhere: this.#options.isElsewhere(tenant),
   });
 
-  /** What is committed is told and done. Whatever is lost here, a sweep or the next turn makes good. */
+  /** Carries out what is committed. If something is lost here, a sweep or the next turn makes up for it. */
   #carryOut(plan: Plan, world: World): void {
     const { hub, hosts, addressOf } = this.#options;
     for (const hostId of new Set(plan.changedOrders.map((each) => each.hostId))) hub.send('orders', hostId);
@@ -344,12 +348,12 @@ class Launcher {
   #log(plan: Plan): void {
     const { log } = this.#options;
     for (const { id, pid, machine, fate } of plan.lost)
-      log.warn({ host: id, hostPid: pid, machine, fate }, 'host lost; its tenants move to other hosts');
+      log.warn({ host: id, hostPid: pid, machine, fate }, 'host lost, its tenants move to other hosts');
     for (const change of plan.changes) if (change.isNews) logChange(log, change);
   }
 
-  /** Hosts without a tenant, or without need, for long; of the running release the last one stays. */
-  #dismissed(plan: Plan, { now, hosts }: World): Dismissed {
+  /** Hosts that have been idle or needless for `idleHostMs`. The last host of the running release stays. */
+  #chooseDismissed(plan: Plan, { now, hosts }: World): Dismissed {
     const { version, idleHostMs = usualIdleHostMs } = this.#options;
     const nowMs = now.getTime();
     const spared = new Set([...plan.idle, ...plan.needless].map(({ id }) => id));

@@ -33,8 +33,8 @@ function lease({ alone = false, db = control.db } = {}): Lease {
 const held = (by: Lease) => until('it has the lease', () => by.epoch);
 const count = async () => (await control.db.one<{ n: number }>(sql`select count(*) as n from launcher`)).n;
 
-describe('the lease', () => {
-  it('is held by one; another stands by, and has it as soon as it is given up', async () => {
+describe('lease', () => {
+  it('one launcher holds the lease; another stands by, and takes it as soon as it is released', async () => {
     const [first, second] = [lease(), lease()];
     await first.service.start();
     const epoch = await held(first);
@@ -49,11 +49,11 @@ describe('the lease', () => {
     expect(await count()).toBe(1);
   });
 
-  it('passes on when its holder no longer renews it, after five seconds and no sooner', async () => {
+  it('a lease that is not renewed is taken over after five seconds, and no sooner', async () => {
     const silent = newId();
     await control.db.exec(sql`
       update launcher_lease set holder = ${silent}, epoch = epoch + 1, renewed_at = clock_timestamp()`);
-    // it may have been killed between two statements, and seem to stand by
+    // it may have been killed between two statements, and still be listed as standing by
     await control.db.exec(sql`
       insert into launcher (id, machine, pid, version, started_at, beat_at)
       values (${silent}, 'here', 1, '1.0.0', clock_timestamp(), clock_timestamp() + interval '1 minute')`);
@@ -66,8 +66,8 @@ describe('the lease', () => {
     expect(performance.now() - before).toBeLessThan(20_000);
   });
 
-  it('is taken at once by one that starts where no other can be alive, and only then', async () => {
-    // of somebody who has it for longer than this test lasts
+  it('a launcher that is alone takes the lease at once when it starts, and not later', async () => {
+    // gives the lease to another holder for longer than this test lasts
     const takeAway = () =>
       control.db.exec(sql`
         update launcher_lease
@@ -82,7 +82,7 @@ describe('the lease', () => {
     expect(only.epoch).toBeUndefined();
   });
 
-  it('lets nobody write under an epoch that is over', async () => {
+  it('a write under a former epoch is refused', async () => {
     const first = lease();
     await first.service.start();
     const epoch = await held(first);
@@ -92,7 +92,7 @@ describe('the lease', () => {
     expect(await count()).toBe(1);
   });
 
-  it('makes a successor wait for the commit under way, and whoever is frozen in one is ended', async () => {
+  it('a successor waits for a commit under way, and a transaction that freezes is ended', async () => {
     const first = lease();
     await first.service.start();
     const epoch = await held(first);
@@ -109,11 +109,11 @@ describe('the lease', () => {
     await expect(client.query('commit')).rejects.toThrow();
   });
 
-  it('gives hosts time to be heard of after it was itself not heard of', async () => {
+  it('a holder that could not renew its lease gives hosts time to beat before it judges them', async () => {
     const first = lease();
     await first.service.start();
     await held(first);
-    expect(first.mayJudge, 'a new one knows nothing of before').toBe(false);
+    expect(first.mayJudge, 'a new holder does not know the time before').toBe(false);
     await until('it has been awake for long enough', () => first.mayJudge || undefined);
     const blocker = await session(control.address);
     await blocker.query('begin; lock table control.launcher in access exclusive mode');
@@ -124,7 +124,7 @@ describe('the lease', () => {
     await blocker.end();
   });
 
-  it.each([1, -1])('gives hosts time to be heard of after the clock of the server was set (%i h)', async (hours) => {
+  it.each([1, -1])('a holder gives hosts time to beat after the clock of the server was set (%i h)', async (hours) => {
     const first = lease({ alone: true });
     await first.service.start();
     await held(first);
@@ -136,7 +136,7 @@ describe('the lease', () => {
     expect(first.mayJudge).toBe(false);
   });
 
-  it('is not believed in by a machine that wakes up, until it is renewed', async () => {
+  it('a launcher on a machine that wakes up does not count as the holder until it renews the lease', async () => {
     const first = lease({ alone: true });
     await first.service.start();
     const epoch = await held(first);

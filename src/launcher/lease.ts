@@ -14,15 +14,15 @@ export interface LeaseOptions {
   readonly db: Db;
   readonly launcherId: string;
   readonly version: string;
-  /** No other launcher can be alive when this one starts: the lease is taken whoever is said to have it. */
+  /** No other launcher can be alive when this one starts: it takes the lease whatever its recorded holder. */
   readonly alone: boolean;
-  /** The epoch, or undefined: it is another's, or nobody knows. */
+  /** The epoch; undefined: another launcher holds the lease, or that is unknown. */
   readonly onChange: (epoch: number | undefined) => void;
   readonly onError: (error: unknown) => void;
 }
 
 const everyMs = 1_000;
-/** This process was asleep, or its server: others may need as long to be heard of again. */
+/** After a longer silence, this process or its server was asleep. Hosts then get `graceMs` to beat again. */
 const gapMs = 3_000;
 const graceMs = 5_000;
 
@@ -32,7 +32,7 @@ export function isTakenOver(error: unknown): boolean {
   return sqlStateOf(error) === takenOver;
 }
 
-/** A transaction that only the holder of this epoch may commit; a successor waits for it. */
+/** Runs a transaction that only the holder of this epoch may commit. A successor waits for its end. */
 export function asLauncher<T>(db: Db, epoch: number, work: (tx: Db) => Promise<T>): Promise<T> {
   return db.transaction(async (tx) => {
     await tx.exec(sql`select assert_epoch(${epoch})`);
@@ -46,7 +46,7 @@ export class Lease {
   #epoch: number | undefined;
   #heardAt = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
   #graceUntil = Number.NEGATIVE_INFINITY;
-  /** How far the server's clock is ahead of the clock that only runs. */
+  /** How far the server's clock is ahead of the monotonic clock. */
   #serverAheadMs: number | undefined;
   #firstOfAll = true;
   readonly service: Service;
@@ -69,24 +69,24 @@ export class Lease {
     };
   }
 
-  /** Undefined: stands by. What it says may be out of date; the database knows better. */
+  /** Undefined: on standby. It may be out of date; `asLauncher` checks it in the database. */
   get epoch(): number | undefined {
     return this.#silenceMs() < leaseValidMs ? this.#epoch : undefined;
   }
 
-  /** Whether a host that has been silent may be judged, or could not have been heard. */
+  /** Whether silent hosts may be declared lost: false while their beats could not have been read. */
   get mayJudge(): boolean {
     return performance.now() >= this.#graceUntil && this.#silenceMs() < gapMs;
   }
 
-  /** A host that beat before the server's clock was set seems silent until it beats again. */
+  /** After the server's clock was set, hosts seem silent until they beat again, so they get `graceMs`. */
   noteServerTime(now: Date): void {
     const aheadMs = now.getTime() - performance.now();
     if (Math.abs(aheadMs - (this.#serverAheadMs ?? aheadMs)) > gapMs) this.#graceUntil = performance.now() + graceMs;
     this.#serverAheadMs = aheadMs;
   }
 
-  /** Told by whoever was refused by the database. */
+  /** Call it when the database has refused a write because of the epoch. */
   lose(): void {
     if (this.#epoch === undefined) return;
     this.#epoch = undefined;
@@ -105,14 +105,14 @@ export class Lease {
     this.#options.onChange(epoch);
   }
 
-  /** A machine that sleeps stops the clock that only runs, and one whose clock is set moves the other. */
+  /** The longer of two durations: the monotonic clock stops while a machine sleeps, and the wall clock may be set. */
   #silenceMs(): number {
     return Math.max(performance.now() - this.#heardAt.monotonic, Date.now() - this.#heardAt.wall);
   }
 
   #heard(sentAt: { monotonic: number; wall: number }): void {
     const gap = this.#silenceMs();
-    // nobody knows what was before the first time; where no other can be alive, there is nothing to know
+    // the time before the first answer is unknown; if no other launcher can be alive, that does not matter
     if (this.#firstOfAll ? !this.#options.alone : gap > gapMs) this.#graceUntil = performance.now() + graceMs;
     this.#firstOfAll = false;
     this.#heardAt = sentAt;
@@ -130,7 +130,7 @@ export class Lease {
     return renewed > 0;
   }
 
-  /** Whoever has let it run out does not stand by either; one that was only frozen says with its next beat that it does. */
+  /** Also deletes the launcher that let the lease expire. If it was only frozen, its next beat inserts it again. */
   async #take(): Promise<number | undefined> {
     const { db, launcherId, alone } = this.#options;
     const row = await db.maybeOne<{ epoch: number }>(sql`
@@ -156,7 +156,10 @@ export class Lease {
       on conflict (id) do update set beat_at = excluded.beat_at`);
   }
 
-  /** Whoever stands by need not wait for the lease to run out. At once: who dies in between would seem to stand by itself. */
+  /**
+   * Releases the lease, so that a standby need not wait for its expiry. In one statement: if the launcher died between two, its
+   * row would stay, and it would seem to stand by.
+   */
   async #leave(): Promise<void> {
     const { db, launcherId } = this.#options;
     this.#epoch = undefined;

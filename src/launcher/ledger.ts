@@ -5,7 +5,7 @@
 import { type Reason, reasons } from '../control/reasons.ts';
 import type { HostReport } from '../hosts/host-queries.ts';
 import type { Slots } from './slots.ts';
-import { afterQuit, isLeft, isOtherwise, keepsSlot, type Quit, whenOtherwise } from './supervisor.ts';
+import { afterQuit, hasChanged, isHostLeaving, keepsSlot, type Quit, retryAfterChange } from './supervisor.ts';
 import { type Effect, type LaunchEvent, type LaunchState, type Machine, step } from './states.ts';
 
 interface LaunchTenant {
@@ -45,13 +45,13 @@ export interface LaunchEntry {
   readonly before: Launch | undefined;
   launch: Launch | undefined;
   readonly report: OrderReport | undefined;
-  /** The transaction that its next start waits for has not ended, as far as this server knows. */
+  /** The transaction that the next start waits for has not ended, according to this server. */
   readonly transactionIsOpen: boolean;
-  /** Why it is ALLOCATED and not STARTED, as found in this turn. */
+  /** Why the tenant is ALLOCATED and not STARTED, found in this turn. */
   pending?: Reason;
 }
 
-/** An order of this host for this tenant is new or was withdrawn. */
+/** An order that is new or was withdrawn. */
 export interface ChangedOrder {
   readonly hostId: string;
   readonly tenantId: string;
@@ -80,9 +80,9 @@ export class Ledger {
   readonly entries: ReadonlyMap<string, LaunchEntry>;
   readonly slots: Slots;
   readonly now: Date;
-  /** Number of tenants whose database has no Millrace in it. */
+  /** Number of tenants without Millrace in their database. */
   readonly uninstalled: number;
-  /** Orders that have changed: their hosts are to be notified. */
+  /** Changed orders, whose hosts must be notified. */
   readonly changedOrders: ChangedOrder[] = [];
 
   constructor(entries: readonly LaunchEntry[], slots: Slots, now: Date) {
@@ -92,7 +92,7 @@ export class Ledger {
     this.uninstalled = entries.filter(({ launch }) => launch?.reason?.code === 'not_installed').length;
   }
 
-  /** Those that are registered. */
+  /** The registered tenants. */
   *launches(): Generator<[LaunchEntry, Launch]> {
     for (const entry of this.entries.values()) if (entry.launch !== undefined) yield [entry, entry.launch];
   }
@@ -115,14 +115,14 @@ export class Ledger {
     for (const effect of effects) this.#perform(entry, effect);
   }
 
-  /** Its scheduler has ended or could not start, for this reason. */
+  /** Records that the tenant's scheduler has ended or could not start. */
   quit(entry: LaunchEntry, quit: Quit): void {
     const { failures = 0 } = entry.launch ?? {};
     const { code } = quit.reason;
-    if (isLeft(code)) this.#startAgain(entry);
-    else if (isOtherwise(code)) {
+    if (isHostLeaving(code)) this.#startAgain(entry);
+    else if (hasChanged(code)) {
       this.#startAgain(entry);
-      const retryAt = whenOtherwise(failures, this.now);
+      const retryAt = retryAfterChange(failures, this.now);
       const reason: Reason = retryAt === null ? reasons.starting : { ...quit.reason, code: 'starting' };
       this.set(entry, { failures: failures + 1, retryAt, reason });
     } else {
@@ -160,7 +160,7 @@ export class Ledger {
 
   #terminate(entry: LaunchEntry): void {
     const host = entry.launch?.hostId ?? null;
-    // its host is gone, and it with it
+    // its host is gone, and the scheduler with it
     if (host === null) return this.send(entry, { kind: 'scheduler_quit' });
     this.changedOrders.push({ hostId: host, tenantId: entry.tenant.id });
     this.slots.note(entry.tenant.id, { holder: host, reason: 'ending' });

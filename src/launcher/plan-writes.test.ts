@@ -1,4 +1,4 @@
-/** Who cannot be written keeps nobody else from being so, and what was not written is neither told nor done. */
+/** A tenant that cannot be written does not prevent others from being written; unwritten decisions are not carried out. */
 import type { Pool } from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type ControlDatabase, makeControlDatabase } from '../../test/harness/fresh-database.ts';
@@ -11,9 +11,9 @@ import { decide } from './turn.ts';
 
 let control: ControlDatabase;
 let pool: Pool;
-/** Impatient. */
+/** With a short lock timeout. */
 let db: Db;
-/** For all turns of a test: who is disabled for a moment stays so, however long they take. */
+/** The same time for all turns of a test, so that pauses do not end meanwhile. */
 let now: Date | undefined;
 const poolWith = (lockTimeout: string): Pool =>
   openPool({
@@ -36,7 +36,7 @@ afterEach(async () => {
   await control.close();
 });
 
-/** Known to have ended. */
+/** A host that is known to have ended. */
 async function lostHost(): Promise<string> {
   const id = newId();
   await db.exec(sql`
@@ -81,22 +81,22 @@ async function turn(
   return writePlan(on, { plan, epoch: 0, at: now, dismissed: { idle: [], needless: [] }, without, again });
 }
 
-/** Somebody has these rows while this is done. */
+/** Does the work while another session has locked these rows. */
 async function holding<T>(
   table: 'launch' | 'host',
   column: string,
   ids: string | readonly string[],
   work: () => Promise<T>,
 ): Promise<T> {
-  const somebody = await control.pool.connect();
+  const locker = await control.pool.connect();
   try {
-    // it is let go of at the end, and not when the server takes it for forgotten
-    await somebody.query(`begin; set local idle_in_transaction_session_timeout to 0`);
-    await somebody.query(`select from control.${table} where ${column} = any($1) for update`, [[ids].flat()]);
+    // without a timeout: the rows stay locked until the rollback
+    await locker.query(`begin; set local idle_in_transaction_session_timeout to 0`);
+    await locker.query(`select from control.${table} where ${column} = any($1) for update`, [[ids].flat()]);
     return await work();
   } finally {
-    await somebody.query('rollback');
-    somebody.release();
+    await locker.query('rollback');
+    locker.release();
   }
 }
 
@@ -107,7 +107,7 @@ const states = async (): Promise<Record<string, string>> => {
 const hosts = () => db.rows(sql`select id from host`);
 const changed = ({ plan }: Written): string[] => plan.changes.map(({ entry }) => entry.tenant.id);
 
-it('a lost host is forgotten though somebody has the row of one of its tenants, which goes on when it can be written', async () => {
+it('a lost host is deleted although the row of one of its tenants is locked; that tenant is written later', async () => {
   const host = await lostHost();
   const [locked, other] = [await runningOn(host), await runningOn(host)];
   const written = await holding('launch', 'tenant_id', locked, () => turn());
@@ -120,7 +120,7 @@ it('a lost host is forgotten though somebody has the row of one of its tenants, 
   expect(await states()).toMatchObject({ [locked]: 'ALLOCATED' });
 });
 
-it('a lost host that cannot be forgotten keeps none of its tenants back, and is not taken for done', async () => {
+it('a lost host whose row is locked does not hold up its tenants, and is deleted later', async () => {
   const host = await lostHost();
   const tenant = await runningOn(host);
   const written = await holding('host', 'id', host, () => turn());
@@ -131,11 +131,11 @@ it('a lost host that cannot be forgotten keeps none of its tenants back, and is 
   expect(await hosts()).toEqual([]);
 });
 
-it('many who have their rows locked are found without waiting for each of them', async () => {
+it('many locked tenants are found without waiting for each of them', async () => {
   const host = await lostHost();
   const locked = await Promise.all(Array.from({ length: 8 }, () => runningOn(host)));
   const other = await runningOn(host);
-  // each time: half a minute
+  // waiting for each of them would take half a minute
   const patient = poolWith('2s');
   const startedMs = performance.now();
   const written = await holding('launch', 'tenant_id', locked, () => turn(new Set(), [], onPool(patient)));

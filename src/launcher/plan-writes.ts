@@ -22,7 +22,7 @@ import type { Slot, SlotChanges } from './slots.ts';
 import type { Change, Plan } from './turn.ts';
 import { type FoundVersion, noteVersions } from './version-audit.ts';
 
-/** Whose rows are written: a tenant's, or (null) those of none in particular, such as hosts. */
+/** The owner of rows: a tenant's id, or null for rows that belong to no tenant, such as hosts. */
 export type Whose = string | null;
 
 export interface PlanWrite {
@@ -30,31 +30,31 @@ export interface PlanWrite {
   readonly epoch: number;
   readonly at: Date;
   readonly dismissed: Dismissed;
-  /** Those that are left out: not long ago, what there was to be written of them was refused. */
+  /** Owners that are left out, because their rows were rejected recently. */
   readonly without: ReadonlySet<Whose>;
-  /** Those of them that are tried again, each by itself, after all others. */
+  /** Owners among them that are retried, each by itself, after all others. */
   readonly again: readonly Whose[];
 }
 
 export interface Written {
-  /** Whether anything has changed by it: then there may be more to do. */
+  /** Whether anything was written: then there may be more to do. */
   readonly any: boolean;
-  /** Why nothing of these could be written. */
+  /** Owners whose rows were rejected, with the error. */
   readonly refused: ReadonlyMap<Whose, unknown>;
-  /** What was decided, without what was refused or left out. */
+  /** The plan without the owners that were rejected or left out. */
   readonly plan: Plan;
-  /** Backends of lost hosts that may not be ended. */
+  /** Backends of lost hosts that our role may not end. */
   readonly left: readonly number[];
 }
 
-/** What is written together. */
+/** Decisions that are written in one transaction. */
 interface Part extends Pick<Plan, 'lost' | 'changes' | 'slots' | 'messages' | 'unsent'> {
   readonly dismissed: Dismissed;
 }
 
-const nobody: Dismissed = { idle: [], needless: [] };
-/** Who looks for the one that has a row locked does not wait for it again and again. */
-const hurried = '100ms';
+const noHosts: Dismissed = { idle: [], needless: [] };
+/** Lock timeout of all attempts after the first, so that isolating locked rows does not take long. */
+const isolationLockTimeout = '100ms';
 
 export async function writePlan(db: Db, wish: PlanWrite): Promise<Written> {
   const { plan, epoch, at, dismissed, without, again } = wish;
@@ -66,16 +66,16 @@ export async function writePlan(db: Db, wish: PlanWrite): Promise<Written> {
     const among = new Set(some);
     const part = partOf(whole, (whose) => among.has(whose));
     if (isEmpty(part)) return;
-    const isHurried = !isFirst;
+    const isIsolating = !isFirst;
     isFirst = false;
     const done = await asLauncher(db, epoch, async (tx) => {
-      if (isHurried) await tx.exec(sql`select set_config('lock_timeout', ${hurried}, true)`);
+      if (isIsolating) await tx.exec(sql`select set_config('lock_timeout', ${isolationLockTimeout}, true)`);
       return writePart(tx, part, at);
     });
     any ||= done.any;
     left.push(...done.left);
   };
-  const most = everybodyIn(whole).filter((whose) => !without.has(whose));
+  const most = ownersIn(whole).filter((whose) => !without.has(whose));
   const isolate = (some: readonly Whose[]): Promise<Map<Whose, unknown>> =>
     isolateRejected(some, write, { isRejection: isStatementRejection });
   const refused = await isolate(most);
@@ -85,11 +85,11 @@ export async function writePlan(db: Db, wish: PlanWrite): Promise<Written> {
   return { any, refused, left, plan: planOf(plan, isIn) };
 }
 
-/** Of whoever is left out nothing is told or done either: it would be, every turn. */
+/** Nothing is carried out for owners that are left out: it would be repeated every turn. */
 function planOf(plan: Plan, isIn: (whose: Whose) => boolean): Plan {
   return {
     ...plan,
-    ...partOf({ ...plan, dismissed: nobody }, isIn),
+    ...partOf({ ...plan, dismissed: noHosts }, isIn),
     changedOrders: plan.changedOrders.filter(({ tenantId }) => isIn(tenantId)),
     hinted: new Set([...plan.hinted].filter(isIn)),
     forget: new Set([...plan.forget].filter(isIn)),
@@ -97,13 +97,13 @@ function planOf(plan: Plan, isIn: (whose: Whose) => boolean): Plan {
   };
 }
 
-/** `isIn` is asked of null for what is of no tenant. */
+/** `isIn` is called with null for rows that belong to no tenant. */
 function partOf(whole: Part, isIn: (whose: Whose) => boolean): Part {
   const { lost, changes, slots, messages, unsent, dismissed } = whole;
   const ofSlots = (rows: readonly Slot[]): Slot[] => rows.filter(({ tenantId }) => isIn(tenantId));
   return {
     lost: isIn(null) ? lost : [],
-    dismissed: isIn(null) ? dismissed : nobody,
+    dismissed: isIn(null) ? dismissed : noHosts,
     changes: changes.filter(({ entry }) => isIn(entry.tenant.id)),
     slots: { removed: ofSlots(slots.removed), added: ofSlots(slots.added), changed: ofSlots(slots.changed) },
     messages: messages.filter(({ tenantId }) => isIn(tenantId)),
@@ -117,12 +117,12 @@ function isEmpty({ lost, changes, slots, messages, unsent, dismissed }: Part): b
   return hosts + changes.length + slotChanges + messages.length + unsent.length === 0;
 }
 
-/** Whatever is of nobody comes first: who is lost is made sure of before its tenants are another's. */
-function everybodyIn({ lost, changes, slots, messages, unsent, dismissed }: Part): Whose[] {
+/** Rows that belong to no tenant come first: lost hosts are fenced before their tenants move to others. */
+function ownersIn({ lost, changes, slots, messages, unsent, dismissed }: Part): Whose[] {
   const rows = [...slots.removed, ...slots.added, ...slots.changed, ...messages, ...unsent];
   const ids = new Set([...changes.map(({ entry }) => entry.tenant.id), ...rows.map(({ tenantId }) => tenantId)]);
-  const isOfNone = lost.length + dismissed.idle.length + dismissed.needless.length > 0;
-  return [...(isOfNone || ids.has(null) ? [null] : []), ...[...ids].filter((id) => id !== null)];
+  const hasOwnerless = lost.length + dismissed.idle.length + dismissed.needless.length > 0;
+  return [...(hasOwnerless || ids.has(null) ? [null] : []), ...[...ids].filter((id) => id !== null)];
 }
 
 async function writePart(tx: Db, part: Part, at: Date): Promise<Pick<Written, 'any' | 'left'>> {
@@ -144,14 +144,14 @@ async function writePart(tx: Db, part: Part, at: Date): Promise<Pick<Written, 'a
   if (unsent.length > 0) await sendUnsent(tx, unsent, at);
   const isAny = dismissed.idle.length + dismissed.needless.length > 0;
   const leaving = isAny ? await dismissHosts(tx, dismissed) : 0;
-  const untold = await noteVersions(tx, kept.filter(({ isFound }) => isFound).map(foundVersion));
+  const versionEvents = await noteVersions(tx, kept.filter(({ isFound }) => isFound).map(foundVersion));
   const drafts = kept.filter(({ isNews }) => isNews).map(draftOf);
-  for (const actor of new Set(untold.map((each) => each.actor))) {
-    const told = untold.filter((each) => each.actor === actor).map(({ draft }) => draft);
-    await append(tx, tenantTopic, told, { actor, at });
+  for (const actor of new Set(versionEvents.map((each) => each.actor))) {
+    const ofActor = versionEvents.filter((each) => each.actor === actor).map(({ draft }) => draft);
+    await append(tx, tenantTopic, ofActor, { actor, at });
   }
   if (drafts.length > 0) await append(tx, tenantTopic, drafts, { actor: 'installation', at });
-  return { any: leaving > 0 || !isEmpty({ ...part, dismissed: nobody }), left };
+  return { any: leaving > 0 || !isEmpty({ ...part, dismissed: noHosts }), left };
 }
 
 function tenantsToHold(changes: readonly Change[], slots: SlotChanges): string[] {

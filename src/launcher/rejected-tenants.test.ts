@@ -1,4 +1,4 @@
-/** No tenant stops the launcher's turns (I11): one whose rows cannot be written is left out, the others go on. */
+/** No tenant stops the launcher's turns (I11): a tenant whose rows cannot be written is left out, the others continue. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeStage, session, type Stage, type StagedTenant } from '../../test/harness/launching.ts';
 import { until } from '../../test/harness/until.ts';
@@ -6,25 +6,25 @@ import { type Log, silent } from '../kernel/log.ts';
 import { sql } from '../kernel/sql.ts';
 
 let stage: Stage;
-let told: string[];
+let logged: string[];
 beforeEach(async () => {
   stage = await makeStage();
-  told = [];
+  logged = [];
 });
 afterEach(() => stage.close());
 
 const warn = (_: object, text: string): void => {
-  told.push(text);
+  logged.push(text);
 };
 const log: Log = { ...silent, warn: warn as Log['warn'] };
 
-const timesTold = (part: string): number => told.filter((text) => text.includes(part)).length;
+const timesLogged = (part: string): number => logged.filter((text) => text.includes(part)).length;
 
-/** As one whose process is known to have ended. */
+/** Marks the host as one whose process is known to have ended. */
 const lose = (hostId: string) =>
   stage.control.db.exec(sql`update host set leaving = true, beat_at = '-infinity' where id = ${hostId}`);
 
-/** Nothing about that tenant can be written to this table. */
+/** Makes the table reject rows of that tenant. */
 async function refuse(table: 'launch' | 'tenant', column: string, id: string): Promise<void> {
   await stage.control.pool.query(`
     create function control.refuse() returns trigger language plpgsql as
@@ -33,8 +33,8 @@ async function refuse(table: 'launch' | 'tenant', column: string, id: string): P
       for each row when (new.${column} = '${id}') execute function control.refuse()`);
 }
 
-describe('a tenant of which nothing can be written', () => {
-  it('is left out and told of once; the others run, stop and start, and it follows when it can be', async () => {
+describe('tenant whose rows cannot be written', () => {
+  it('a rejected tenant is left out and logged once; the others run, stop and start, and it follows later', async () => {
     await stage.host();
     const bad = await stage.tenant('bad');
     const others = [await stage.tenant('a'), await stage.tenant('b'), await stage.tenant('c')];
@@ -49,30 +49,30 @@ describe('a tenant of which nothing can be written', () => {
     const message = await stage.send(bad, 'restart');
     await stage.control.pool.query('drop trigger refuse on control.launch');
     expect(await stage.outcome(message)).toMatchObject({ outcome: 'started' });
-    expect(told.filter((text) => text.includes('cannot be written'))).toHaveLength(1);
+    expect(timesLogged('rows rejected')).toBe(1);
     const slots = await stage.control.db.rows(
       sql`select 1 from slot where kind = 'scheduler' and granted_at is not null`,
     );
     expect(slots).toHaveLength(4);
   });
 
-  it('is left out, too, while somebody has its row locked', async () => {
+  it('a tenant is left out while its row is locked', async () => {
     await stage.host();
     const [locked, other] = [await stage.tenant('locked'), await stage.tenant('other')];
     await stage.launch({ log });
     for (const tenant of [locked, other]) await stage.becomes(tenant, 'STARTED');
-    const somebody = await session(stage.control.address);
-    await somebody.query('begin');
-    await somebody.query('select from control.launch where tenant_id = $1 for update', [locked.id]);
+    const locker = await session(stage.control.address);
+    await locker.query('begin');
+    await locker.query('select from control.launch where tenant_id = $1 for update', [locked.id]);
     const waits = await stage.send(locked, 'stop');
     expect(await stage.outcome(await stage.send(other, 'stop'))).toMatchObject({ outcome: 'stopped' });
     expect(await stage.view(locked)).toMatchObject({ state: 'STARTED' });
-    await somebody.query('rollback');
+    await locker.query('rollback');
     expect(await stage.outcome(waits)).toMatchObject({ outcome: 'stopped' });
-    await somebody.end();
+    await locker.end();
   });
 
-  it('does not keep the turn from going on where it is the server’s databases that cannot be written down', async () => {
+  it('a discovery that cannot be written does not stop the turn', async () => {
     await stage.host();
     const [bad, other] = [await stage.tenant('bad'), await stage.tenant('other')];
     await refuse('tenant', 'id', bad.id);
@@ -83,19 +83,19 @@ describe('a tenant of which nothing can be written', () => {
     expect(await seen(), 'the other’s').toHaveLength(1);
     await stage.control.pool.query('drop trigger refuse on control.tenant');
     await until('both databases are seen', async () => (await seen()).length === 2 || undefined);
-    expect(told).toHaveLength(1);
+    expect(logged).toHaveLength(1);
   });
 });
 
-describe('a host that is lost', () => {
-  it('is forgotten, and its tenants go on elsewhere, though the row of one of them is locked', async () => {
+describe('lost host', () => {
+  it('a lost host is deleted, and its tenants start elsewhere, although the row of one of them is locked', async () => {
     const host = await stage.host();
     const [locked, other] = [await stage.tenant('locked'), await stage.tenant('other')];
     await stage.launch({ log });
     for (const tenant of [locked, other]) await stage.becomes(tenant, 'STARTED');
-    const somebody = await session(stage.control.address);
-    await somebody.query('begin');
-    await somebody.query('select from control.launch where tenant_id = $1 for update', [locked.id]);
+    const locker = await session(stage.control.address);
+    await locker.query('begin');
+    await locker.query('select from control.launch where tenant_id = $1 for update', [locked.id]);
     await host.freeze();
     // one for each: both are suspected to have caused the loss, and suspects do not share a host
     const others = new Set([(await stage.host()).id, (await stage.host()).id]);
@@ -105,12 +105,12 @@ describe('a host that is lost', () => {
     await until('the other tenant runs elsewhere', () => runsElsewhere(other));
     expect(await stage.control.db.rows(sql`select from host where id = ${host.id}`)).toEqual([]);
     expect(await stage.view(locked)).toMatchObject({ state: 'STARTED', host_id: host.id });
-    await somebody.query('rollback');
+    await locker.query('rollback');
     await until('so does the locked tenant', () => runsElsewhere(locked));
-    await somebody.end();
+    await locker.end();
   });
 
-  it('and cannot be forgotten stops no tenant, and is neither killed nor told of turn by turn', async () => {
+  it('a lost host whose row is locked stops no tenant, and is killed and logged once', async () => {
     const host = await stage.host();
     const tenant = await stage.tenant('a');
     await stage.launch({ log });
@@ -118,15 +118,15 @@ describe('a host that is lost', () => {
     await host.freeze();
     const next = await stage.host();
     await lose(host.id);
-    const somebody = await session(stage.control.address);
-    await somebody.query('begin');
-    await somebody.query('select from control.host where id = $1 for update', [host.id]);
+    const locker = await session(stage.control.address);
+    await locker.query('begin');
+    await locker.query('select from control.host where id = $1 for update', [host.id]);
     await until('it runs elsewhere', async () => (await stage.view(tenant))?.host_id === next.id || undefined);
-    expect(timesTold('cannot be written')).toBe(1);
-    expect([timesTold('host lost'), stage.killed]).toEqual([0, []]);
-    await somebody.query('rollback');
+    expect(timesLogged('rows rejected')).toBe(1);
+    expect([timesLogged('host lost'), stage.killed]).toEqual([0, []]);
+    await locker.query('rollback');
     await until('it is forgotten', () => stage.killed.length > 0 || undefined);
-    expect([timesTold('host lost'), stage.killed]).toEqual([1, [host.pid]]);
-    await somebody.end();
+    expect([timesLogged('host lost'), stage.killed]).toEqual([1, [host.pid]]);
+    await locker.end();
   });
 });

@@ -14,7 +14,7 @@ const slot = (id: string, more: Partial<Slot> = {}): Slot => ({
   ...more,
 });
 describe('slots', () => {
-  it('go to schedulers in order of asking', () => {
+  it('slots are granted to schedulers in the order of their requests', () => {
     const rows = [
       slot('late', { askedAt: at(-1) }),
       slot('early', { askedAt: at(-2) }),
@@ -31,7 +31,7 @@ describe('slots', () => {
     );
   });
 
-  it('are asked for once and given back whole', () => {
+  it('a second request or release of a slot changes nothing', () => {
     const slots = new Slots([], 9, now);
     slots.ask('a');
     slots.ask('a');
@@ -41,13 +41,13 @@ describe('slots', () => {
     expect(slots.changes()).toEqual({ removed: [], added: [], changed: [] });
   });
 
-  it('are freed when their tenants may hold none', () => {
+  it('slots of tenants that may hold none are freed', () => {
     const slots = new Slots([slot('a', { grantedAt: at(-8) }), slot('b', { grantedAt: at(-8) })], 9, now);
     slots.free((tenantId) => tenantId !== 'b');
     expect(slots.changes().removed.map(({ id }) => id)).toEqual(['b']);
   });
 
-  it('beyond a lowered limit are those of the newest schedulers; the launcher keeps its own', () => {
+  it('after the limit was lowered, the newest schedulers are surplus; the launcher keeps its slot', () => {
     const rows = [
       slot('l', { kind: 'launcher', tenantId: null, holder: 'l', grantedAt: at(-99) }),
       slot('old', { grantedAt: at(-9) }),
@@ -62,11 +62,11 @@ describe('slots', () => {
     expect(surplus(0)).toEqual(['new', 'mid', 'old']);
     expect(
       surplus(3, (tenantId) => tenantId !== 'new'),
-      'one is on its way out',
+      'one is already ending',
     ).toEqual([]);
   });
 
-  it('has the launcher take its own, whatever the limit is, and take over its predecessor’s', () => {
+  it('the launcher takes its own slot whatever the limit is, and takes over its predecessor’s', () => {
     const first = new Slots([], 0, now);
     first.keepLauncher('one');
     const [own] = first.changes().added;

@@ -1,8 +1,8 @@
 /**
- * Slots: permission to run the launcher or a scheduler, at most `max_background_workers` in all. Schedulers without one
- * stand in line, in order of asking. Housekeeping runs in the slot of its tenant's scheduler.
+ * Slots: permission to run the launcher or a scheduler, at most `max_background_workers` in all. Schedulers without a slot
+ * wait in line, in the order of their requests. Housekeeping runs in the slot of its tenant's scheduler.
  *
- * In memory, for one turn of the launcher: what it has changed is written when the turn is over.
+ * Holds the slots in memory for one turn of the launcher; changes are written at the end of the turn.
  */
 import { newId } from '../kernel/id.ts';
 
@@ -10,7 +10,7 @@ export interface Slot {
   readonly id: string;
   readonly kind: 'launcher' | 'scheduler';
   readonly tenantId: string | null;
-  /** The process it is for. */
+  /** The process that the slot is for. */
   readonly holder: string | null;
   readonly reason: string;
   readonly askedAt: Date;
@@ -42,7 +42,7 @@ export class Slots {
       if (row.kind === 'scheduler' && row.tenantId !== null) this.#schedulers.set(row.tenantId, row.id);
   }
 
-  /** The launcher's own, which it takes whatever the limit is. */
+  /** Takes the launcher's own slot, whatever the limit is. */
   keepLauncher(launcherId: string): void {
     const own = [...this.#rows.values()].find((row) => row.kind === 'launcher');
     const asked = { askedAt: this.#now, grantedAt: this.#now };
@@ -56,7 +56,7 @@ export class Slots {
     return id === undefined ? undefined : this.#rows.get(id);
   }
 
-  /** Asks for a scheduler's slot, unless it has one or is in line. */
+  /** Requests a slot for a scheduler, unless it has one or is in line. */
   ask(tenantId: string): void {
     if (this.#schedulers.has(tenantId)) return;
     const row: Slot = { ...blank, id: newId(), kind: 'scheduler', tenantId, reason: 'scheduler', askedAt: this.#now };
@@ -64,7 +64,7 @@ export class Slots {
     this.#schedulers.set(tenantId, row.id);
   }
 
-  /** Gives back a scheduler's slot, or its place in the line. */
+  /** Releases a scheduler's slot, or its place in the line. */
   release(tenantId: string): void {
     const id = this.#schedulers.get(tenantId);
     if (id === undefined) return;
@@ -78,12 +78,12 @@ export class Slots {
       this.#rows.set(row.id, { ...row, holder, reason });
   }
 
-  /** Frees those of schedulers that may hold none. */
+  /** Releases the slots of tenants that may hold none. */
   free(mayHold: (tenantId: string) => boolean): void {
     for (const tenantId of Array.from(this.#schedulers.keys())) if (!mayHold(tenantId)) this.release(tenantId);
   }
 
-  /** Gives the slots that are free to those in line; answers the tenants that got one. */
+  /** Grants free slots to schedulers in line. Returns the tenants that got one. */
   grant(): string[] {
     const free = Math.max(0, this.limit - this.#granted().length);
     const granted = this.#waiting().slice(0, free);
@@ -91,7 +91,7 @@ export class Slots {
     return granted.flatMap(({ tenantId }) => tenantId ?? []);
   }
 
-  /** Tenants whose schedulers hold more slots than there are, the newest first. `stays`: it is not already on its way out. */
+  /** Tenants that must give up their slots because of the limit, newest first. `stays`: the tenant is not already ending. */
   surplus(stays: (tenantId: string) => boolean): string[] {
     const kept = this.#granted().filter((row) => row.kind === 'launcher' || stays(row.tenantId ?? ''));
     const over = Math.max(0, kept.length - this.limit);
@@ -102,7 +102,7 @@ export class Slots {
       .flatMap((row) => row.tenantId ?? []);
   }
 
-  /** tenant → place in the line of schedulers; the first is 1. */
+  /** tenant → position in the line; the first is 1. */
   positions(): ReadonlyMap<string, number> {
     return new Map(this.#waiting().map((row, i) => [row.tenantId ?? '', i + 1]));
   }

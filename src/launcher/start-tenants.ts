@@ -12,10 +12,10 @@ import { afterQuit, isDue, isFailing, nextNoteAt, type Quit } from './supervisor
 import type { Sighting } from './discovery/watch.ts';
 
 export interface StartsWorld {
-  /** Alive. */
+  /** Live hosts. */
   readonly hosts: readonly LaunchHost[];
   readonly findings: ReadonlyMap<string, Finding>;
-  /** By the database's oid: the transaction that is at work on it. */
+  /** database oid → the transaction that is changing the database */
   readonly sightings: ReadonlyMap<number, Sighting>;
   readonly isElsewhere: (entry: LaunchEntry) => boolean;
   readonly mostHosts: number;
@@ -23,7 +23,7 @@ export interface StartsWorld {
 }
 
 export interface Starts {
-  /** Tenants to look at. */
+  /** Tenants to inspect. */
   readonly looks: readonly string[];
   /** Tenants whose findings have been acted upon. */
   readonly used: readonly string[];
@@ -59,7 +59,7 @@ export function startTenants(ledger: Ledger, world: StartsWorld): Starts {
   return { looks, used: [...used, ...ordered], missing };
 }
 
-/** While a transaction is at work on a database, nothing of ours connects to it. */
+/** While a transaction changes a database, none of our processes connects to it. */
 function findBlocker(entry: LaunchEntry, launch: Launch, world: StartsWorld): Reason | undefined {
   if (world.isElsewhere(entry)) return undefined;
   const sighting = world.sightings.get(entry.tenant.databaseOid ?? 0);
@@ -75,7 +75,7 @@ function findPause({ retryAt, reason }: Launch, now: Date): Reason | undefined {
   return reason?.code === 'starting' ? reason : reasons.starting;
 }
 
-/** The reason of a start. A tenant that is tried again keeps the reason of its failure until it runs. */
+/** The reason of a start. A tenant that is retried keeps the reason of its failure until it runs. */
 export function startReason(launch: Launch | undefined): Partial<Launch> {
   return isFailing(launch?.reason) ? {} : { reason: reasons.starting };
 }
@@ -127,7 +127,7 @@ function lastHostOf({ report, launch }: LaunchEntry): string | null {
   return hasFailed ? report.hostId : null;
 }
 
-/** Hosts that take tenants, with those they have. A tenant that is ending still counts. */
+/** Hosts that accept tenants, with their present tenants. A tenant that is ending still counts. */
 export function roomsOf(ledger: Ledger, hosts: readonly LaunchHost[]): Room[] {
   const guests = new Map<string, Guest[]>(hosts.map(({ id }) => [id, []]));
   for (const [entry, launch] of ledger.launches())
@@ -172,7 +172,7 @@ function missingHost(engine: string, fault: HostFault | undefined): Reason {
   return { code: 'starting', cause: 'hosts_end', data: { how: boundText(fault.how), times: fault.times } };
 }
 
-/** A tenant that shall have its own host, and shares one, moves to another by a restart in its slot. */
+/** Moves tenants that must have their own host but share one, by a restart in their slot. */
 export function moveToOwnHosts(ledger: Ledger, hosts: readonly LaunchHost[]): void {
   for (const { guests } of roomsOf(ledger, hosts).filter((room) => room.guests.length > 1))
     for (const { tenantId } of guests.filter(({ ownHost }) => ownHost)) {

@@ -37,7 +37,7 @@ const specification: Readonly<Record<string, readonly Line[]>> = {
     ],
   ],
   'Transitions that happen upon getting a STOP MESSAGE:': [
-    // but the place in the line for a slot is given up, too
+    // but the place in the line for a slot is released as well
     ['`ENABLED->DISABLED`: No action', enabled, { kind: 'stop' }, disabled, ['release_slot']],
     ['`ALLOCATED->DISABLED`: Release slot.', allocated, { kind: 'stop' }, disabled, ['release_slot']],
     // the slot is released when the scheduler has quit
@@ -118,8 +118,8 @@ const beyond: readonly Line[] = [
     enabled,
     ['reserve_slot'],
   ],
-  ['one that is known is not discovered again', disabled, { kind: 'discovered' }, disabled, []],
-  ['STOP of one that is not registered registers it', undefined, { kind: 'stop' }, disabled, []],
+  ['a registered database is not discovered again', disabled, { kind: 'discovered' }, disabled, []],
+  ['STOP of an unregistered tenant registers it', undefined, { kind: 'stop' }, disabled, []],
   [
     'START does not clear the transaction',
     { ...enabled, transaction: '5' },
@@ -136,7 +136,7 @@ const beyond: readonly Line[] = [
     ['start_scheduler'],
   ],
   [
-    'a scheduler that has started waits for nobody',
+    'a scheduler that has started waits for no transaction',
     { ...ordered, transaction: '5' },
     { kind: 'scheduler_started' },
     started,
@@ -144,77 +144,83 @@ const beyond: readonly Line[] = [
   ],
   ['a scheduler that hangs does not run, and keeps its slot', started, { kind: 'scheduler_hangs' }, ordered, []],
   [
-    'a scheduler that hangs and was told to end goes on to end',
+    'a scheduler that hangs while it is ending continues to end',
     ending('ALLOCATED'),
     { kind: 'scheduler_hangs' },
     ending('ALLOCATED'),
     [],
   ],
-  ['STOP of one that a host was told to start', ordered, { kind: 'stop' }, ending('DISABLED'), ['terminate_scheduler']],
   [
-    'RESTART of one that a host was told to start',
+    'STOP terminates a scheduler that was ordered but does not run yet',
+    ordered,
+    { kind: 'stop' },
+    ending('DISABLED'),
+    ['terminate_scheduler'],
+  ],
+  [
+    'RESTART terminates a scheduler that was ordered but does not run yet',
     ordered,
     restart,
     { ...ending('ALLOCATED'), transaction: '77' },
     ['terminate_scheduler'],
   ],
   [
-    'the slot goes when the stopped one has ended',
+    'the slot is released when a stopped scheduler has ended',
     ending('DISABLED'),
     { kind: 'scheduler_quit' },
     disabled,
     ['release_slot'],
   ],
   [
-    'the slot stays when the restarted one has ended',
+    'the slot is kept when a restarted scheduler has ended',
     ending('ALLOCATED'),
     { kind: 'scheduler_quit' },
     allocated,
     ['start_scheduler'],
   ],
   [
-    'stopped and started again goes back to the line',
+    'a tenant that was stopped and started again waits in line for a slot',
     ending('ENABLED'),
     { kind: 'scheduler_quit' },
     enabled,
     ['release_slot', 'reserve_slot'],
   ],
-  ['START of one that is ending waits for the end', ending('DISABLED'), { kind: 'start' }, ending('ENABLED'), []],
+  ['START of an ending scheduler waits for its end', ending('DISABLED'), { kind: 'start' }, ending('ENABLED'), []],
   [
-    'a late word that it runs does not bring back one that was told to end',
+    'a late report that an ending scheduler runs changes nothing',
     ending('ALLOCATED'),
     { kind: 'scheduler_started' },
     ending('ALLOCATED'),
     [],
   ],
   [
-    'one that has quit before it was seen running has started and quit',
+    'a scheduler that quits before it was seen running counts as started and quit',
     ordered,
     { kind: 'scheduler_quit' },
     disabled,
     ['release_slot'],
   ],
   [
-    'START after a death that was not noticed yet is not lost',
+    'START after a quit that was noticed late is not lost',
     step(started, { kind: 'scheduler_quit' }).entry,
     { kind: 'start' },
     enabled,
     ['reserve_slot'],
   ],
-  ['a slot that comes after the stop is given back', disabled, { kind: 'slot_reserved' }, disabled, ['release_slot']],
+  ['a slot that is granted after a stop is released', disabled, { kind: 'slot_reserved' }, disabled, ['release_slot']],
 ];
 
-describe('what the specification leaves open', () => {
+describe('cases that the specification leaves open', () => {
   it.each(beyond)('%s', (_line, from, event, to, effects) => {
     expect(step(from, event)).toEqual({ entry: to, effects });
   });
 });
 
-/** The world around the machine: a slot pool that grants late, a host that obeys late. */
+/** A model of the environment: slots are granted late, and the host obeys late. */
 class Model {
   entry: Machine | undefined;
   slot: 'none' | 'asked' | 'held' = 'none';
-  /** What runs, or is about to, at the host. */
+  /** The scheduler at the host. */
   scheduler: 'none' | 'ordered' | 'running' | 'ending' = 'none';
 
   send(event: LaunchEvent): readonly Effect[] {
@@ -244,7 +250,7 @@ class Model {
     return typeof act === 'string' ? this.happen(act) : this.send(act);
   }
 
-  /** What the world may do by itself now. */
+  /** An event of the environment, if it is possible now. */
   happen(what: 'grant' | 'order' | 'run' | 'quit'): readonly Effect[] {
     if (what === 'grant' && this.slot === 'asked') {
       this.slot = 'held';
@@ -269,7 +275,9 @@ class Model {
     const { entry } = this;
     if (entry === undefined) return expect([this.slot, this.scheduler]).toEqual(['none', 'none']);
     const up = entry.state === 'ALLOCATED' || entry.state === 'STARTED';
-    expect(this.slot === 'held', 'a slot is held by whoever is up or ending').toBe(up || entry.scheduler === 'ending');
+    expect(this.slot === 'held', 'a tenant holds a slot if it is up or ending').toBe(
+      up || entry.scheduler === 'ending',
+    );
     expect(this.slot === 'asked').toBe(entry.state === 'ENABLED' && entry.scheduler !== 'ending');
     expect(this.scheduler === 'running').toBe(entry.state === 'STARTED');
     expect(this.scheduler === 'ending').toBe(entry.scheduler === 'ending');
@@ -287,8 +295,8 @@ const acts: fc.Arbitrary<Act[]> = fc.array(
   { maxLength: 60 },
 );
 
-describe('whatever happens', () => {
-  it('keeps slots and schedulers in balance, and obeys', () => {
+describe('any sequence of events', () => {
+  it('slots and schedulers stay in balance, and messages are obeyed, after any sequence of events', () => {
     fc.assert(
       fc.property(acts, (list) => {
         const model = new Model();
@@ -309,7 +317,7 @@ describe('whatever happens', () => {
             expect(
               model.send(act).filter((effect) => effect !== 'reserve_slot' && effect !== 'start_scheduler'),
             ).toEqual([]);
-            expect(model.entry, 'once more is the same as once').toEqual(once);
+            expect(model.entry, 'repeating a message changes nothing').toEqual(once);
             model.check();
           }
         }
@@ -318,7 +326,7 @@ describe('whatever happens', () => {
     );
   });
 
-  it('comes to run when it is started and the world does its part', () => {
+  it('a started tenant eventually runs after any sequence of events', () => {
     fc.assert(
       fc.property(acts, (list) => {
         const model = new Model();

@@ -2,28 +2,28 @@
  * The launcher's state machine for one tenant, as a pure function. `states.test.ts` quotes its specification line by line.
  * The specification leaves these cases open, which are decided here:
  *
- * - Ending takes time here. A scheduler that was told to end keeps its slot until it has quit, and nothing is started before.
+ * - Ending takes time. A scheduler that was told to end keeps its slot until it has quit, and no other is started before.
  * - START neither sets nor clears the transaction that the next start waits for; STOP clears it.
- * - STOP of one that is not registered registers it as DISABLED: or the next look at the server would start it.
- * - A scheduler that quits before it was seen running has started and quit.
- * - A scheduler that hangs does not run, keeps its slot, and runs again once it goes on: STARTED->ALLOCATED->STARTED.
+ * - STOP of an unregistered tenant registers it as DISABLED: otherwise the next discovery would start it.
+ * - A scheduler that quits before it was seen running counts as started and quit.
+ * - A scheduler that hangs keeps its slot, and runs again once it continues: STARTED->ALLOCATED->STARTED.
  *
- * "Try automatic transitions" is what the effects ask for: a slot for one that is ENABLED, a start for one that is ALLOCATED.
+ * "Try automatic transitions" corresponds to the effects: a slot for an ENABLED tenant, a start for an ALLOCATED one.
  */
 
-/** ENABLED: wanted, has no slot. ALLOCATED: has a slot, does not run. STARTED: runs. DISABLED: only a message changes it. */
+/** ENABLED: wanted, without a slot. ALLOCATED: has a slot, does not run. STARTED: runs. DISABLED: only a message changes it. */
 export type LaunchState = 'ENABLED' | 'ALLOCATED' | 'STARTED' | 'DISABLED';
 
 export interface Machine {
   readonly state: LaunchState;
-  /** Whose end the next start waits for. */
+  /** The transaction whose end the next start waits for. */
   readonly transaction: string | null;
-  /** `ordered`: a host is to run it. `ending`: it was told to end and has not. */
+  /** `ordered`: a host has the order to run it. `ending`: it was told to end, and has not ended yet. */
   readonly scheduler: 'none' | 'ordered' | 'ending';
 }
 
 export type LaunchEvent =
-  /** A tenant that is not registered, and is wanted. */
+  /** A wanted tenant that is not registered. */
   | { readonly kind: 'discovered' }
   | { readonly kind: 'start' }
   | { readonly kind: 'stop' }
@@ -31,16 +31,16 @@ export type LaunchEvent =
   | { readonly kind: 'slot_reserved' }
   | { readonly kind: 'scheduler_ordered' }
   | { readonly kind: 'scheduler_started' }
-  /** It is still there, and makes no progress. */
+  /** The scheduler still exists, but makes no progress. */
   | { readonly kind: 'scheduler_hangs' }
   | { readonly kind: 'scheduler_quit' };
 
 export type Effect =
-  /** Ask for a slot; no more than one. */
+  /** Request one slot. */
   | 'reserve_slot'
-  /** Give back the slot, or the place in the line for one. */
+  /** Release the slot, or the place in the line for one. */
   | 'release_slot'
-  /** Begin, or go on, to have it started. */
+  /** Begin or continue the start. */
   | 'start_scheduler'
   | 'terminate_scheduler';
 
@@ -67,12 +67,12 @@ const onStop: Lines = {
 
 const onRestart: Lines = {
   ENABLED: enable,
-  ALLOCATED: startAnew,
-  STARTED: startAnew,
+  ALLOCATED: restartInSlot,
+  STARTED: restartInSlot,
   DISABLED: enable,
 };
 
-/** What happens by itself: a slot is there, a host was told, a scheduler runs or has ended. */
+/** Automatic events: a slot was granted, a host has the order, a scheduler runs or has ended. */
 const automatic: Readonly<
   Record<
     'slot_reserved' | 'scheduler_ordered' | 'scheduler_started' | 'scheduler_hangs' | 'scheduler_quit',
@@ -82,7 +82,7 @@ const automatic: Readonly<
   slot_reserved(entry) {
     if (entry.scheduler !== 'none') return stay(entry);
     if (entry.state === 'ENABLED') return stay({ ...entry, state: 'ALLOCATED' }, ['start_scheduler']);
-    // it was stopped while the slot was on its way
+    // it was stopped before the slot was granted
     return stay(entry, entry.state === 'DISABLED' ? ['release_slot'] : []);
   },
   scheduler_ordered: (entry) =>
@@ -100,7 +100,7 @@ const automatic: Readonly<
   },
 };
 
-/** What was told to end has: its slot goes where the entry has gone meanwhile. */
+/** Effects when an ending scheduler has quit, by the state that the entry has by then. */
 const whenEnded: Readonly<Record<LaunchState, readonly Effect[]>> = {
   DISABLED: ['release_slot'],
   ENABLED: ['release_slot', 'reserve_slot'],
@@ -125,7 +125,7 @@ function stay(entry: Machine, effects: readonly Effect[] = []): Step {
   return { entry, effects };
 }
 
-/** For one that is ending a slot is asked when it has quit. */
+/** If a scheduler is still ending, the slot is requested when it has quit. */
 function enable(entry: Machine, transaction: string | null): Step {
   return stay({ ...entry, state: 'ENABLED', transaction }, entry.scheduler === 'none' ? ['reserve_slot'] : []);
 }
@@ -136,8 +136,8 @@ function disable(entry: Machine): Step {
   return stay(disabled, entry.scheduler === 'none' ? ['release_slot'] : []);
 }
 
-/** In the slot that it has. */
-function startAnew(entry: Machine, transaction: string | null): Step {
+/** Restarts in the same slot. */
+function restartInSlot(entry: Machine, transaction: string | null): Step {
   const allocated = { ...entry, state: 'ALLOCATED', transaction } as const;
   if (entry.scheduler === 'ordered') return terminate(allocated);
   return stay(allocated, entry.scheduler === 'none' ? ['start_scheduler'] : []);

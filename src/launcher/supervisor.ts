@@ -1,7 +1,7 @@
 /**
- * Supervision, a pure function beside the state machine: a tenant that shall run is started again. After a failure, that is
- * after a pause that grows (`retry-backoff.ts`). Where Millrace or an engine is missing, or the database takes no
- * connections, it is started once that has changed.
+ * Supervision, as pure functions beside the state machine: a tenant that shall run is started again. After a failure it waits
+ * for a growing pause (`retry-backoff.ts`). If Millrace or an engine is missing, or the database accepts no connections, it is
+ * started once that has changed.
  */
 import type { Look } from '../loader/inspect.ts';
 import { hasSameCause, type Reason, type ReasonCode, reasons } from '../control/reasons.ts';
@@ -14,7 +14,7 @@ export interface Quit {
   /** How long the tenant has had this reason, and how many tenants have it. */
   readonly forMs?: number;
   readonly among?: number;
-  /** Its host has tried to run it: that counts as a failure, whatever is missing. */
+  /** A host has tried to run it: that counts as a failure, whatever is missing. */
   readonly ofHost?: boolean;
   /** Its host was lost with it. */
   readonly lost?: { readonly isBlamed: boolean };
@@ -22,30 +22,31 @@ export interface Quit {
 
 export interface Retry {
   readonly reason: Reason;
-  /** In a row. */
+  /** Consecutive failures. */
   readonly failures: number;
   readonly retryAt: Date;
 }
 
 /**
- * Databases without Millrace mostly stay so, and an installation is noticed at once by its lock. Where there are many of
- * them, four in a second are looked at, and each within 25 s.
+ * Databases without Millrace usually stay so, and an installation is noticed at once by its lock. If there are many, four per
+ * second are inspected, and each within 25 s.
  */
-const longestUnlookedMs = 25_000;
-const unlookedForEachMs = 250;
-/** After running for so long, a failure is the first again; and whose host was lost is no longer suspected of it. */
+const maxUninspectedMs = 25_000;
+const inspectionIntervalMs = 250;
+/** After running for this long, a tenant's failures are forgotten. */
 const healedMs = 60_000;
-/** The longest pause of all. */
+/** Interval of inspections of tenants that are off; the longest pause of all. */
 const noteEveryMs = 60_000;
+/** After running for this long, a tenant is no longer suspected of having caused the loss of a host. */
 const trustedMs = 600_000;
 
-/** Nothing has failed, something is missing: the tenant is inspected again and again. */
+/** Codes of tenants that have not failed but lack something: they are inspected repeatedly. */
 const missing: ReadonlySet<ReasonCode> = new Set(['not_installed', 'no_engine', 'gone']);
 
 /** A scheduler that fails keeps its slot for this many tries. */
 const maxTriesInSlot = 3;
 
-/** Whether a tenant whose scheduler has failed keeps its slot until it is tried again. Later it goes to the end of the line. */
+/** Whether a failed tenant keeps its slot until its retry. After `maxTriesInSlot` it goes to the end of the line. */
 export function keepsSlot(launch: {
   readonly state: LaunchState;
   readonly reason: Reason | null;
@@ -55,7 +56,7 @@ export function keepsSlot(launch: {
   return state === 'DISABLED' && isFailing(reason) && reason?.code !== 'no_engine' && failures <= maxTriesInSlot;
 }
 
-/** It is tried again after a growing pause. Until it runs it counts as failed, also while it is being tried. */
+/** Whether the tenant is retried after a growing pause. It counts as failing until it runs, also during a retry. */
 export function isFailing(reason: Reason | null | undefined): boolean {
   const code = reason?.code;
   return code === 'crashed' || code === 'failing' || code === 'unreachable' || code === 'no_engine';
@@ -73,14 +74,14 @@ export function afterQuit(quit: Quit, failures: number, now: Date, random: () =>
   return { reason: { ...reason, code }, failures: hasFailed ? failures + 1 : 0, retryAt };
 }
 
-/** A database without Millrace is looked at more rarely where it is one of many. */
+/** One of many databases without Millrace is inspected less often. */
 function lookAgainMs({ reason, forMs = 0, among = 1 }: Quit, random: () => number): number {
   const fairMs =
-    reason.code === 'not_installed' ? Math.min(forMs / 2, among * unlookedForEachMs, longestUnlookedMs) : 0;
+    reason.code === 'not_installed' ? Math.min(forMs / 2, among * inspectionIntervalMs, maxUninspectedMs) : 0;
   return Math.max(lookDelayMs(forMs, random), fairMs);
 }
 
-/** A tenant that is switched off is inspected once a minute: its version is shown to people. */
+/** A tenant that is off is inspected once a minute, because users see its version. */
 export function nextNoteAt(kind: Look['kind'], now: Date): Date {
   return later(now, kind === 'migrating' || kind === 'locked' ? 1_000 : noteEveryMs);
 }
@@ -89,28 +90,28 @@ function later(now: Date, ms: number): Date {
   return new Date(now.getTime() + Math.round(ms));
 }
 
-/** A time further away than the longest pause is from before the server's clock was set back, and means nothing any more. */
+/** A time further away than the longest pause comes from before the server's clock was set back, and is ignored. */
 export function isDue(retryAt: Date | null, now: Date): boolean {
   const leftMs = retryAt === null ? 0 : retryAt.getTime() - now.getTime();
   return leftMs <= 0 || leftMs > noteEveryMs;
 }
 
-/** Its host stopped it without being told to, because the host leaves. */
-export function isLeft(code: ReasonCode): boolean {
+/** The host stopped the scheduler by itself, because the host is leaving. */
+export function isHostLeaving(code: ReasonCode): boolean {
   return code === 'stopping';
 }
 
-/** Its host found it changed since the launcher inspected it, for example at another version. */
-export function isOtherwise(code: ReasonCode): boolean {
+/** The host found the tenant changed since the launcher's inspection, for example at another version. */
+export function hasChanged(code: ReasonCode): boolean {
   return code === 'starting' || code === 'waiting_on_transaction';
 }
 
-/** The first time at once. */
-export function whenOtherwise(failures: number, now: Date, random: () => number = Math.random): Date | null {
+/** When to retry a tenant that the host found changed; null: at once, the first time. */
+export function retryAfterChange(failures: number, now: Date, random: () => number = Math.random): Date | null {
   return failures === 0 ? null : later(now, retryDelayMs(failures - 1, random));
 }
 
-/** The database as its server lists it; `unlisted`: on another server, or not looked for. */
+/** The state of a database in its server's list; `unlisted`: on another server. */
 export type Presence = 'there' | 'gone' | 'template' | 'refusing' | 'unnameable' | 'unlisted';
 
 export interface Circumstances {
@@ -127,9 +128,9 @@ export type Care =
   | { readonly kind: 'register' }
   | { readonly kind: 'stop'; readonly reason: Reason }
   | { readonly kind: 'start' }
-  /** Whether it could be started by now, before it is. */
+  /** Inspect the tenant, to find out whether it can be started. */
   | { readonly kind: 'look' }
-  /** Which version it is at, though it shall not run. */
+  /** Inspect the version of a tenant that shall not run. */
   | { readonly kind: 'note' }
   | { readonly kind: 'nothing' };
 

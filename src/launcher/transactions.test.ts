@@ -1,4 +1,4 @@
-/** Migrations, drops, renames and copies by plain SQL, told by nobody, under a running scheduler. */
+/** Migrations, drops, renames and copies by plain SQL, without a message, under a running scheduler. */
 import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { textWith } from '../../test/harness/expected.ts';
@@ -63,21 +63,21 @@ const messages = (tenant: StagedTenant) =>
   stage.control.db.rows<{ sender: string; cause: string; xid: string | null; outcome: string }>(sql`
     select sender, cause, xid::text, outcome from message where tenant_id = ${tenant.id} order by id`);
 
-describe('a change without the lock, of which the scheduler tells', () => {
+describe('change without the lock, which the scheduler reports', () => {
   it.each([
     [`update millrace.installation set version = '2.0.0'`, 'starting', 'no_engine', '2.0.0'],
     ['drop schema millrace cascade', 'not_installed', 'not_installed', null],
-  ])('%s: is told to all who have connections', async (change, word, code, version) => {
+  ])('%s: all processes with connections are notified', async (change, word, code, version) => {
     const tenant = await running();
     const hinted: string[] = [];
     stage.hub.onAny('tenant', (about, changed) => void hinted.push(`${about} ${changed}`));
     await (await connect(tenant)).query(change);
     await host.end(tenant.id, { code: word, reason: 'it is another' });
     expect(await stage.becomes(tenant, 'DISABLED', code)).toMatchObject({ version });
-    await until('all are told', () => hinted.includes(`${tenant.id} true`) || undefined);
+    await until('all are notified', () => hinted.includes(`${tenant.id} true`) || undefined);
   });
 
-  it('is none when it is only started again', async () => {
+  it('a mere restart sends no notification', async () => {
     const tenant = await running();
     const hinted: string[] = [];
     stage.hub.onAny('tenant', (about) => void hinted.push(about ?? 'any'));
@@ -90,8 +90,8 @@ describe('a change without the lock, of which the scheduler tells', () => {
   });
 });
 
-describe('a migration that nobody told of', () => {
-  it('ends the scheduler, and a new one comes when it is committed, at the new version', async () => {
+describe('migration without a message', () => {
+  it('a migration ends the scheduler, and its commit is followed by a start at the new version', async () => {
     const tenant = await running();
     const { client, xid } = await begin(tenant);
     expect(await stage.becomes(tenant, 'ALLOCATED', 'waiting_on_transaction')).toMatchObject({
@@ -113,7 +113,7 @@ describe('a migration that nobody told of', () => {
   it.each([
     ['rolled back', (client: Client) => client.query('rollback')],
     ['killed', (client: Client) => client.query('select pg_terminate_backend(pg_backend_pid())').catch(() => {})],
-  ])('that is %s: the old version is back', async (_, end) => {
+  ])('after a migration that is %s, the tenant runs at the old version', async (_, end) => {
     const tenant = await running();
     const { client } = await begin(tenant);
     await stage.becomes(tenant, 'ALLOCATED', 'waiting_on_transaction');
@@ -122,13 +122,13 @@ describe('a migration that nobody told of', () => {
     expect(await messages(tenant)).toMatchObject([{ outcome: 'started' }]);
   });
 
-  it('in a prepared transaction is waited for until that is decided', async () => {
+  it('a tenant waits for a prepared migration until that is decided', async () => {
     const tenant = await running();
     const { client, xid } = await begin(tenant);
     await stage.becomes(tenant, 'ALLOCATED', 'waiting_on_transaction');
     await client.query(`prepare transaction 'p'`);
     await client.end();
-    await until('nobody but the prepared transaction holds it', async () => {
+    await until('only the prepared transaction holds it', async () => {
       const view = await stage.view(tenant);
       return view?.reason === `waiting on transaction ${xid} (prepared)` || undefined;
     });
@@ -138,7 +138,7 @@ describe('a migration that nobody told of', () => {
     expect(await messages(tenant)).toHaveLength(1);
   });
 
-  it('brings up what was not installed', async () => {
+  it('an installation by plain SQL starts the tenant', async () => {
     const tenant = await stage.tenant('a', { installed: null });
     await stage.launch();
     await stage.becomes(tenant, 'DISABLED', 'not_installed');
@@ -150,7 +150,7 @@ describe('a migration that nobody told of', () => {
     await stage.becomes(tenant, 'STARTED');
   });
 
-  it('whose sender has told of it is told of once', async () => {
+  it('a migration that its sender has announced gets no second message', async () => {
     const tenant = await running();
     const client = await connect(tenant);
     await client.query('begin');
@@ -159,21 +159,21 @@ describe('a migration that nobody told of', () => {
     );
     const id = await stage.send(tenant, 'restart', rows[0]);
     await stage.becomes(tenant, 'ALLOCATED', 'waiting_on_transaction');
-    // acknowledged before the wait, though its lock was not asked for yet
+    // acknowledged before the wait, although its lock was not requested yet
     const message = await stage.control.db.one<{ at: Date | null }>(sql`
       select acknowledged_at as at from message where id = ${id}`);
     expect(message.at).not.toBeNull();
     await client.query(drain);
     const seen = await readSightings(stage.control.db);
     expect(seen.map(({ xid }) => xid)).toContain(rows[0]?.xid);
-    // long enough for the launcher to have looked, too
+    // long enough for the launcher's watch to run as well
     await pause(700);
     await client.query('commit');
     expect(await stage.outcome(id)).toMatchObject({ outcome: 'started' });
     expect(await messages(tenant)).toHaveLength(1);
   });
 
-  it('that waits for a connection that does not close is helped', async () => {
+  it('the launcher ends a connection that a migration waits for in vain', async () => {
     const tenant = await running();
     const stubborn = await connect(tenant);
     await stubborn.query(drainShared);
@@ -183,7 +183,7 @@ describe('a migration that nobody told of', () => {
     await stage.becomes(tenant, 'STARTED');
   });
 
-  it('of a tenant that is off starts nothing', async () => {
+  it('a migration of a tenant that is off starts nothing', async () => {
     const tenant = await stage.tenant('a', { desired: 'off' });
     await stage.launch();
     await stage.becomes(tenant, 'DISABLED', 'stopped_by_user');
@@ -195,8 +195,8 @@ describe('a migration that nobody told of', () => {
   });
 });
 
-describe('a transaction that has locked tables without a word', () => {
-  /** Begins it; an engine's connection waits for what it has locked. */
+describe('transaction that has locked tables without a message', () => {
+  /** Begins a transaction that locks tables for which an engine's connection waits. */
   async function lockedOut(tenant: StagedTenant, statement: string): Promise<{ client: Client; xid: string }> {
     const engine = await connect(tenant);
     await engine.query(drainShared);
@@ -208,7 +208,7 @@ describe('a transaction that has locked tables without a word', () => {
     return { client, xid: rows[0]?.xid ?? '' };
   }
 
-  it('is named, and nothing runs until it ends', async () => {
+  it('a transaction that has locked tables is named, and nothing runs until it ends', async () => {
     const tenant = await running();
     const { client, xid } = await lockedOut(tenant, 'lock table millrace.installation in access exclusive mode');
     expect(await stage.becomes(tenant, 'ALLOCATED', 'waiting_on_transaction')).toMatchObject({
@@ -220,7 +220,7 @@ describe('a transaction that has locked tables without a word', () => {
     expect(await stage.becomes(tenant, 'STARTED')).toMatchObject({ order_no: 2 });
   });
 
-  it('and is prepared is named by whoever only looks, and what it has done is seen when it is decided', async () => {
+  it('a prepared transaction that has dropped the schema is named, and takes effect when it is committed', async () => {
     const tenant = await stage.tenant('a');
     const client = await connect(tenant);
     await client.query('begin; drop schema millrace cascade');
@@ -236,8 +236,8 @@ describe('a transaction that has locked tables without a word', () => {
   });
 });
 
-describe('a command that tolerates no session', () => {
-  /** The connection that a scheduler would hold. */
+describe('command that tolerates no session', () => {
+  /** Opens the connection that a scheduler would hold, and closes it when the scheduler ends. */
   async function holding(tenant: StagedTenant): Promise<void> {
     const client = await connect(tenant);
     await client.query(drainShared);
@@ -248,7 +248,7 @@ describe('a command that tolerates no session', () => {
     }, 20);
   }
 
-  it('drop: works under a running scheduler, and the tenant is gone with its database', async () => {
+  it('a drop works under a running scheduler, and the tenant is reported as gone', async () => {
     const tenant = await running();
     await holding(tenant);
     const client = await connect(tenant, 'postgres');
@@ -256,7 +256,7 @@ describe('a command that tolerates no session', () => {
     await stage.becomes(tenant, 'DISABLED', 'gone');
   });
 
-  it('rename: is followed, and it runs again', async () => {
+  it('a rename works under a running scheduler, and the tenant runs again', async () => {
     const tenant = await running();
     await holding(tenant);
     const client = await connect(tenant, 'postgres');
@@ -272,7 +272,7 @@ describe('a command that tolerates no session', () => {
     await client.query(`drop database ${renamed}`);
   });
 
-  it('copy: works while it is the template, and it runs again', async () => {
+  it('a copy of a running tenant’s database works, and the tenant runs again', async () => {
     const tenant = await running();
     await holding(tenant);
     const client = await connect(tenant, 'postgres');
@@ -284,7 +284,7 @@ describe('a command that tolerates no session', () => {
     await client.query('drop database copied');
   });
 
-  it('a database that becomes a template is left, and taken up again when it is none', async () => {
+  it('a tenant whose database becomes a template or closed stops, and runs again afterwards', async () => {
     const tenant = await running();
     const client = await connect(tenant, 'postgres');
     await client.query(`alter database ${tenant.address.database} is_template true`);
@@ -314,7 +314,7 @@ describe('discovery', () => {
         select type from event where topic_id = 1 and type <> 'tenant.state' order by seq`)
     ).map(({ type }) => type);
 
-  it('makes tenants of databases, and forgets them when they are gone', async () => {
+  it('discovery makes tenants of databases, and deletes them when their databases are gone', async () => {
     await stage.launch({ discover: 'all' });
     const client = await session(onDatabase(stage.control.address, 'postgres'));
     sessions.push(client);
@@ -338,7 +338,7 @@ describe('discovery', () => {
     await client.query('drop database found_template');
   });
 
-  it('keeps a registered tenant whose database is gone, and takes it up when there is one again', async () => {
+  it('a registered tenant whose database is gone stays, and runs when there is a database again', async () => {
     const tenant = await running();
     const client = await connect(tenant, 'postgres');
     await client.query(`drop database ${tenant.address.database}`);

@@ -1,4 +1,4 @@
-/** Turns as a pure function: what was read becomes what is to be done. */
+/** `decide`, the pure function of a turn: from the state that was read to the plan. */
 import { describe, expect, it } from 'vitest';
 import { at, because, failedLaunch, makeEntry, makeHost, makeSlot, makeWorld, now } from '../../test/harness/turns.ts';
 import type { OpenMessage } from './launch-queries.ts';
@@ -7,48 +7,48 @@ import type { MessageKind } from '../control/messages.ts';
 import { reasons } from '../control/reasons.ts';
 import { decide, type World } from './turn.ts';
 
-describe('tenants that could not be reached', () => {
-  it('are looked at at once, all of them, the first time; from then on without haste', () => {
+describe('unreachable tenants', () => {
+  it('unreachable tenants are inspected at once after the first failure, and as idle ones later', () => {
     const entries = [1, 2, 9].map((failures) => makeEntry({ ...failedLaunch, failures }));
     expect(decide(makeWorld({ entries })).looks.map(({ idle }) => idle)).toEqual([false, true, true]);
   });
 
-  it('are looked at in the order in which that was due', () => {
+  it('unreachable tenants are inspected in the order of their due times', () => {
     const entries = [-1, -9, -5].map((due) => makeEntry({ ...failedLaunch, retryAt: at(due) }));
     const { looks } = decide(makeWorld({ entries }));
     expect(looks.map((each) => each.entry.launch?.retryAt)).toEqual([at(-9), at(-5), at(-1)]);
   });
 });
 
-describe('the recovery of the server that tenants share with the launcher', () => {
+describe('recovery of the server that tenants share with the launcher', () => {
   const waiting = {
     ...failedLaunch,
     failures: 7,
     retryAt: at(9),
   };
 
-  it('cuts the pauses of unreachable tenants short, and looks at all of them together', () => {
+  it('the recovery ends the pauses of unreachable tenants, and all are inspected together', () => {
     const entries = [makeEntry(waiting), makeEntry(waiting)];
     expect(decide(makeWorld({ entries })).looks).toEqual([]);
     expect(decide(makeWorld({ entries, isRecovering: true })).dueAt).toEqual(at(0.2));
     expect(decide(makeWorld({ entries, now: at(0.2) })).looks.map(({ idle }) => idle)).toEqual([false, false]);
   });
 
-  it('leaves those on another server, and those that crashed, to their pauses', () => {
+  it('the recovery does not end pauses of tenants on another server, or of crashed tenants', () => {
     const elsewhere = makeWorld({ entries: [makeEntry(waiting)], isRecovering: true, presenceOf: () => 'unlisted' });
     expect(decide(elsewhere).looks).toEqual([]);
     const crashed = makeWorld({ entries: [makeEntry({ ...waiting, reason: because('crashed') })], isRecovering: true });
     expect(decide(crashed).changes).toEqual([]);
   });
 
-  it('leaves a moment between two tries of a tenant, however long it has been unreachable', () => {
+  it('the recovery leaves 200 ms between two attempts of a tenant', () => {
     const again = { ...waiting, changedAt: at(-60) };
     const { looks, changes } = decide(makeWorld({ entries: [makeEntry(again)], isRecovering: true }));
     expect([looks, changes[0]?.launch.retryAt]).toEqual([[], at(0.2)]);
   });
 });
 
-it('a tenant that is off is looked at when a transaction changes it, though it was not long ago', () => {
+it('a tenant that is off is inspected when a transaction changes it, even if the last inspection is recent', () => {
   const { tenant, ...rest } = makeEntry({
     ...failedLaunch,
     reason: because('stopped_by_user'),
@@ -71,7 +71,7 @@ it('a tenant that is off is looked at when a transaction changes it, though it w
   expect(decide(makeWorld({ entries: [later] })).looks).toHaveLength(1);
 });
 
-it('a tenant that is off is looked at when what was in sight has ended, and by a launcher that has just become active', () => {
+it('a tenant that is off is inspected when a transaction has ended, and by a new launcher', () => {
   const { tenant, ...rest } = makeEntry({
     ...failedLaunch,
     reason: because('stopped_by_user'),
@@ -86,33 +86,36 @@ it('a tenant that is off is looked at when what was in sight has ended, and by a
   expect(isDue({})).toBe(false);
 });
 
-describe('one that is found well and fails all the same', () => {
+describe('tenant that passes the inspection and fails', () => {
   const installed = { kind: 'installed', version: '1', engine: { ok: true } } as const;
   const change = (one: LaunchEntry, more: Partial<World> = {}) =>
     decide(makeWorld({ entries: [one], ...more })).changes[0];
 
-  it.each(['unreachable', 'no_engine'] as const)('%s is what it stays, and no news, until it runs', (code) => {
-    const found = makeEntry({ ...failedLaunch, reason: because(code), failures: 3 });
-    const tried = change(found, { findings: new Map([[found.tenant.id, installed]]), hosts: [makeHost('a')] });
-    expect(tried).toMatchObject({
-      isNews: false,
-      launch: { state: 'ALLOCATED', reason: { code }, failures: 3, retryAt: null },
-    });
-    const ordered = { ...failedLaunch, state: 'ALLOCATED', hostId: 'a', ordered: true } as const;
-    const given = makeEntry({ ...ordered, reason: because(code), failures: 3 });
-    const report = { orderNo: 1, hostId: 'a', reason: because('starting') } as const;
-    const starting = change({ ...given, report: { ...report, phase: 'starting' } }, { hosts: [makeHost('a')] });
-    expect(starting?.isNews ?? false).toBe(false);
-    const end = { ...report, phase: 'ended', reason: because(code) } as const;
-    const ended = change({ ...given, report: end }, { hosts: [makeHost('a')] });
-    expect(ended).toMatchObject({ isNews: false, launch: { state: 'DISABLED', reason: { code }, failures: 4 } });
-    expect(ended?.launch.retryAt?.getTime()).toBeGreaterThanOrEqual(at(5).getTime());
-    const running = change({ ...given, report: { ...report, phase: 'running' } }, { hosts: [makeHost('a')] });
-    expect(running).toMatchObject({ isNews: true, launch: { state: 'STARTED', reason: null } });
-  });
+  it.each(['unreachable', 'no_engine'] as const)(
+    'a tenant keeps the code %s, without events, until it runs',
+    (code) => {
+      const found = makeEntry({ ...failedLaunch, reason: because(code), failures: 3 });
+      const tried = change(found, { findings: new Map([[found.tenant.id, installed]]), hosts: [makeHost('a')] });
+      expect(tried).toMatchObject({
+        isNews: false,
+        launch: { state: 'ALLOCATED', reason: { code }, failures: 3, retryAt: null },
+      });
+      const ordered = { ...failedLaunch, state: 'ALLOCATED', hostId: 'a', ordered: true } as const;
+      const given = makeEntry({ ...ordered, reason: because(code), failures: 3 });
+      const report = { orderNo: 1, hostId: 'a', reason: because('starting') } as const;
+      const starting = change({ ...given, report: { ...report, phase: 'starting' } }, { hosts: [makeHost('a')] });
+      expect(starting?.isNews ?? false).toBe(false);
+      const end = { ...report, phase: 'ended', reason: because(code) } as const;
+      const ended = change({ ...given, report: end }, { hosts: [makeHost('a')] });
+      expect(ended).toMatchObject({ isNews: false, launch: { state: 'DISABLED', reason: { code }, failures: 4 } });
+      expect(ended?.launch.retryAt?.getTime()).toBeGreaterThanOrEqual(at(5).getTime());
+      const running = change({ ...given, report: { ...report, phase: 'running' } }, { hosts: [makeHost('a')] });
+      expect(running).toMatchObject({ isNews: true, launch: { state: 'STARTED', reason: null } });
+    },
+  );
 });
 
-it('A tenant whose scheduler hangs is ALLOCATED with the reason, and STARTED once its host says that it runs', () => {
+it('A tenant whose scheduler hangs is ALLOCATED with the reason, and STARTED once its host reports that it runs', () => {
   const running = { ...failedLaunch, state: 'STARTED', hostId: 'a', ordered: true, failures: 0 } as const;
   const given = makeEntry({ ...running, reason: null, retryAt: null });
   const reason = reasons.failing([{ doing: 'firing', since: now.toISOString(), message: null, hang: null }]);
@@ -129,13 +132,13 @@ it('A tenant whose scheduler hangs is ALLOCATED with the reason, and STARTED onc
   expect(healed?.launch).toMatchObject({ state: 'STARTED', reason: null, ordered: true });
 });
 
-describe('a tenant whose engine this machine lacks', () => {
+describe('tenant whose engine this machine lacks', () => {
   const lacking = { kind: 'installed', version: '1', engine: { ok: false, detail: 'not here' } } as const;
 
   it.each([
     ['DISABLED', 'no_engine'],
     ['ALLOCATED', 'starting'],
-  ] as const)('is given to a host that has it elsewhere, from %s on', (state, code) => {
+  ] as const)('a %s tenant is given to a host elsewhere that has its engine', (state, code) => {
     const one = makeEntry({ ...failedLaunch, state, reason: because(code) });
     const findings = new Map([[one.tenant.id, lacking]]);
     const slots = state === 'ALLOCATED' ? [{ ...makeSlot('a', 'scheduler'), tenantId: one.tenant.id }] : [];
@@ -147,7 +150,7 @@ describe('a tenant whose engine this machine lacks', () => {
     expect(none.changes.filter(({ launch }) => launch.ordered)).toEqual([]);
   });
 
-  it('goes to another host than the one that has failed it', () => {
+  it('a tenant moves to another host than the one in which it failed', () => {
     const one = makeEntry({ ...failedLaunch, state: 'ALLOCATED', reason: because('no_engine') });
     const report = { orderNo: 1, hostId: 'a', phase: 'ended', reason: because('no_engine') } as const;
     const findings = new Map([[one.tenant.id, lacking]]);
@@ -159,7 +162,7 @@ describe('a tenant whose engine this machine lacks', () => {
   });
 });
 
-describe('a scheduler that has failed', () => {
+describe('slot of a failed scheduler', () => {
   const crashed = { ...failedLaunch, reason: because('crashed'), retryAt: at(5) } as const;
   const slotsAfter = (launch: Launch): readonly string[] => {
     const [one, waiting] = [
@@ -172,20 +175,20 @@ describe('a scheduler that has failed', () => {
     return [one, waiting].map(({ launch: now }) => now?.state ?? '');
   };
 
-  it('keeps its slot for three tries, though others wait for one', () => {
+  it('a failed scheduler keeps its slot for three attempts, although others wait for one', () => {
     expect([1, 2, 3].map((failures) => slotsAfter({ ...crashed, failures }))).toEqual(
       Array.from({ length: 3 }, () => ['DISABLED', 'ENABLED']),
     );
     expect(slotsAfter({ ...crashed, failures: 4 })).toEqual(['DISABLED', 'ALLOCATED']);
   });
 
-  it('is started again in the slot that it has kept', () => {
+  it('a failed scheduler is started again in the slot that it has kept', () => {
     expect(slotsAfter({ ...crashed, failures: 2, retryAt: at(-1) })).toEqual(['ALLOCATED', 'ENABLED']);
   });
 });
 
-describe('a limit that was lowered', () => {
-  it('sends one back to the line that waits for a transaction, and it does so still', () => {
+describe('lowered limit', () => {
+  it('a tenant that loses its slot while it waits for a transaction still waits for it later', () => {
     const waiting = { ...failedLaunch, state: 'ALLOCATED', waitOn: '42' } as const;
     const one = makeEntry({ ...waiting, reason: because('waiting_on_transaction') });
     const slots = [{ ...makeSlot('a', 'scheduler'), tenantId: one.tenant.id }];
@@ -217,7 +220,7 @@ describe('messages', () => {
   };
   const running = { ...failedLaunch, state: 'STARTED', reason: null, hostId: 'a', ordered: true } as const;
 
-  it('that want the same share their outcome', () => {
+  it('messages with the same goal share their outcome', () => {
     expect(outcomesOf(['start', 'start', 'start'], running)).toEqual(['started', 'started', 'started']);
     expect(outcomesOf(['start', 'start', 'restart'], { ...failedLaunch })).toEqual([
       'accepted',
@@ -226,7 +229,7 @@ describe('messages', () => {
     ]);
   });
 
-  it('are superseded: starts and restarts by a stop, a stop by a restart', () => {
+  it('a stop supersedes starts and restarts, and a restart supersedes a stop', () => {
     expect(outcomesOf(['start', 'restart', 'stop'], { ...failedLaunch })).toEqual([
       'superseded',
       'superseded',
@@ -242,7 +245,7 @@ describe('messages', () => {
     ]);
   });
 
-  it('whose tenant runs say at which version: what a failed upgrade restarts is where it was', () => {
+  it('the outcome of a restart names the version, which is the old one after a failed upgrade', () => {
     const one = makeEntry({ ...failedLaunch, state: 'STARTED', reason: null, hostId: 'a', ordered: true });
     const slots = [{ ...makeSlot('a', 'scheduler'), tenantId: one.tenant.id }];
     const messages = [message(1, 'restart', one.tenant.id, true)];

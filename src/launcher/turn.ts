@@ -18,7 +18,7 @@ import { care, isFailing, keepsSlot, type Presence } from './supervisor.ts';
 import { keyOf, type Sighting } from './discovery/watch.ts';
 
 export interface World {
-  /** The server's. */
+  /** By the server's clock. */
   readonly now: Date;
   readonly launcherId: string;
   readonly limit: number;
@@ -30,26 +30,26 @@ export interface World {
   readonly presenceOf: (entry: LaunchEntry) => Presence;
   readonly findings: ReadonlyMap<string, Finding>;
   readonly mayJudge: boolean;
-  /** Sightings that were acted upon. */
+  /** Sightings that were handled in earlier turns, with their tenants. */
   readonly known: ReadonlyMap<string, string | null>;
   /** This launcher has just become active. */
   readonly isNew: boolean;
-  /** This launcher has just come to reach the control database's server again. */
+  /** The control database's server is reachable again, after an outage. */
   readonly isRecovering: boolean;
-  /** Of an engine; those of tenants that have their own do not count. */
+  /** Maximum number of hosts per engine. Tenants' own hosts do not count. */
   readonly mostHosts: number;
-  /** Where tenants share a host, an empty one of the same engine stands by. */
+  /** Keep an empty spare host for each engine whose tenants share a host. */
   readonly keepsSpares: boolean;
-  /** By engine, why hosts of it do not come to be. */
+  /** Why hosts of an engine fail to start, by engine. */
   readonly hostFaults: ReadonlyMap<string, HostFault>;
 }
 
 export interface Change {
   readonly entry: LaunchEntry;
   readonly launch: Launch;
-  /** Logged, and appended to the event log: its state or reason is another, and not only because of a retry. */
+  /** State or reason have changed, and not only because of a retry: the change is logged and gets an event. */
   readonly isNews: boolean;
-  /** Its version was inspected, and may be another than before. */
+  /** The version was inspected, and may have changed. */
   readonly isFound: boolean;
 }
 
@@ -62,7 +62,7 @@ export interface Plan extends HostDemand {
   /** After the commit: orders whose hosts are notified, and tenants whose connections are closed. */
   readonly changedOrders: readonly ChangedOrder[];
   readonly hinted: ReadonlySet<string>;
-  /** Sightings that are acted upon with this; null: of no tenant. */
+  /** Sightings that this plan handles; null: of no tenant. */
   readonly sighted: readonly { readonly key: string; readonly tenantId: string | null }[];
   readonly looks: readonly { readonly entry: LaunchEntry; readonly idle: boolean }[];
   readonly forget: ReadonlySet<string>;
@@ -127,8 +127,8 @@ function findingsOf(
 }
 
 /**
- * A tenant that has just lost its host is taken to be at the version that it ran at, and starts without a look at its
- * database. Its next host proves the version before it does anything.
+ * A tenant that has just lost its host is assumed to be at the version that it ran at, and starts without an inspection. Its
+ * next host checks the version before it does anything.
  */
 function assumedFindings(
   ledger: Ledger,
@@ -147,7 +147,7 @@ function enginesOf(alive: readonly LaunchHost[]): ReadonlySet<string> {
   return new Set(alive.filter(({ leaving }) => !leaving).map(({ engine }) => engine));
 }
 
-/** Steps that no message asks for. */
+/** Steps that need no message. */
 function supervise(
   ledger: Ledger,
   world: World,
@@ -177,10 +177,10 @@ function supervise(
   return { looks: looks.toSorted((a, b) => dueMs(a) - dueMs(b)), used };
 }
 
-/** Between two tries of a tenant while its server recovers. */
+/** Pause between two attempts of a tenant while its server recovers. */
 const hastenedMs = 200;
 
-/** The server that a tenant shares with this launcher answers again, so the pause that its absence caused is cut short. */
+/** Ends the pauses of unreachable tenants on the control database's server, because that server answers again. */
 function hastenStarts(ledger: Ledger, { presenceOf }: World): void {
   for (const [entry, launch] of ledger.launches()) {
     const { reason, retryAt } = launch;
@@ -230,7 +230,7 @@ function grantSlots(ledger: Ledger): void {
   for (const tenantId of slots.surplus(stays)) {
     const entry = entries.get(tenantId);
     if (entry === undefined) continue;
-    // no person has stopped it, so it still waits for the same transaction
+    // no user has stopped it, so it still waits for the same transaction
     const { waitOn = null } = entry.launch ?? {};
     ledger.send(entry, { kind: 'stop' });
     ledger.send(entry, { kind: 'start' }, { waitOn });
@@ -267,7 +267,7 @@ function unsentOf(
     hinted.add(entry.tenant.id);
     const isOut = entry.tenant.desired === 'off' || world.presenceOf(entry) !== 'there';
     if (!isOut) unsent.push(restartFor(entry, sighting));
-    // it is not started, but its version may be another when the transaction is over
+    // it is not started, but its version may have changed when the transaction is over
     else if (sighting.what !== 'database' && entry.launch !== undefined) ledger.set(entry, { retryAt: null });
   }
   const keys = new Set(sighted.map(({ key }) => key));
@@ -275,7 +275,7 @@ function unsentOf(
   return { unsent, hinted, sighted };
 }
 
-/** Inspects a tenant that is off soon: a transaction has ended, or may have while no launcher was active. */
+/** Makes an inspection of a tenant that is off due: a transaction has ended, or may have while no launcher was active. */
 function noteSoon(entry: LaunchEntry | undefined, ledger: Ledger): void {
   if (entry?.tenant.desired === 'off' && entry.launch !== undefined) ledger.set(entry, { retryAt: null });
 }
@@ -291,7 +291,7 @@ function restartFor({ tenant }: LaunchEntry, { what, pid, xid }: Sighting): Unse
   return { tenantId: tenant.id, tenant: tenant.name, cause: `${doings[what]} (${who})`, xid, pid };
 }
 
-/** Inspections of tenants that are to start. */
+/** Inspections of tenants that shall start. */
 function looksOf(ledger: Ledger, waiting: readonly string[]): Plan['looks'] {
   return waiting.flatMap((tenantId) => {
     const entry = ledger.entries.get(tenantId);
@@ -313,7 +313,7 @@ function explain(entry: LaunchEntry, launch: Launch, position: number | undefine
   if (state === 'STARTED') return null;
   if (ending && (state !== 'DISABLED' || entry.tenant.desired === 'off')) return reasons.stopping;
   if (state === 'ENABLED' && position !== undefined) return reasons.noSlot(position);
-  // a tenant that is tried again keeps the code of its failure until it runs, with the cause of its present wait
+  // a tenant that is retried keeps the code of its failure until it runs, with the cause of its present wait
   const isRetried = state === 'ALLOCATED' && isFailing(reason);
   if (state === 'ALLOCATED' && entry.pending !== undefined) {
     const { pending } = entry;
@@ -344,7 +344,7 @@ function isSame(before: Launch, launch: Launch): boolean {
   return isDeepStrictEqual(before, { ...launch, changedAt: before.changedAt });
 }
 
-/** Has taken a step, of whatever kind. */
+/** Whether the state, reason or order has changed. */
 function hasMoved(before: Launch, launch: Launch): boolean {
   return (
     before.state !== launch.state ||
@@ -354,7 +354,7 @@ function hasMoved(before: Launch, launch: Launch): boolean {
   );
 }
 
-/** A tenant that fails again and again is not reported with every try. */
+/** A tenant that fails repeatedly is not reported at every attempt. */
 function isNews(before: Launch, launch: Launch): boolean {
   const isOther = before.reason?.code !== launch.reason?.code;
   return isOther || (before.state !== launch.state && !isFailing(launch.reason));

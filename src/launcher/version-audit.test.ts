@@ -4,7 +4,7 @@ import { append, tenantTopic } from '../events/append.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
 import { sendMessage } from '../control/messages.ts';
-import { isTold, noteVersions, type VersionEvent } from './version-audit.ts';
+import { isVersionRecorded, noteVersions, type VersionEvent } from './version-audit.ts';
 
 let control: ControlDatabase;
 beforeAll(async () => {
@@ -25,7 +25,7 @@ beforeEach(async () => {
 
 const find = (version: string | null): Promise<VersionEvent[]> =>
   noteVersions(control.db, [{ tenantId: tenant.id, name: tenant.name, version }]);
-const tell = (type: string, body: object): Promise<void> =>
+const writeEvent = (type: string, body: object): Promise<void> =>
   control.db.transaction((tx) => append(tx, tenantTopic, [{ type, subject: tenant.id, body: { ...body } }], by));
 const by = { actor: 'key:ann', at };
 const restart = (sender: string, cause: string): Promise<number> =>
@@ -35,7 +35,7 @@ const changed = (from: string | null, to: string | null, actor: string) => {
   return [{ actor, draft: { type: 'tenant.version_changed', subject: tenant.id, body } }];
 };
 
-it('what is found is told once, with what it was before', async () => {
+it('a version that is found gets one event, with the version before', async () => {
   expect(await find(null)).toEqual([]);
   expect(await find('1.0.0')).toEqual(changed(null, '1.0.0', 'sql'));
   expect(await find('1.0.0')).toEqual([]);
@@ -43,24 +43,24 @@ it('what is found is told once, with what it was before', async () => {
   expect(await find(null)).toEqual(changed('1.0.0+build', null, 'sql'));
 });
 
-it('what a command has told is not told again; what came after it is', async () => {
-  await tell('tenant.created', { version: '1.0.0' });
+it('a version that a command has recorded gets no second event; a later one does', async () => {
+  await writeEvent('tenant.created', { version: '1.0.0' });
   expect(await find('1.0.0')).toEqual([]);
-  await tell('tenant.upgraded', { from: '1.0.0', to: '2.0.0' });
+  await writeEvent('tenant.upgraded', { from: '1.0.0', to: '2.0.0' });
   expect(await find('2.0.0')).toEqual([]);
-  await tell('tenant.stopped', { from: 'on', to: 'off' });
-  await tell('tenant.released', { version: '2.0.0' });
+  await writeEvent('tenant.stopped', { from: 'on', to: 'off' });
+  await writeEvent('tenant.released', { version: '2.0.0' });
   expect(await find(null)).toEqual([]);
   expect(await find('2.0.0')).toEqual(changed(null, '2.0.0', 'sql'));
 });
 
-it('an adoption that failed is no adoption', async () => {
-  await tell('tenant.adopted', { version: '1.0.0' });
-  await tell('tenant.adoption_failed', { why: 'so' });
+it('a failed adoption does not count as a recorded version', async () => {
+  await writeEvent('tenant.adopted', { version: '1.0.0' });
+  await writeEvent('tenant.adoption_failed', { why: 'so' });
   expect(await find('1.0.0')).toEqual(changed(null, '1.0.0', 'sql'));
 });
 
-it('of a command that did not live to tell, its sender is named; not of one that was for something else', async () => {
+it('the event for a command that died names its sender, if its message was about this version', async () => {
   await restart('key:ann', 'upgrade to 2.0.0');
   expect(await find('2.0.0')).toEqual(changed(null, '2.0.0', 'key:ann'));
   expect(await find('3.0.0')).toEqual(changed('2.0.0', '3.0.0', 'sql'));
@@ -71,11 +71,11 @@ it('of a command that did not live to tell, its sender is named; not of one that
   expect(await find(null)).toEqual(changed('4.0.0', null, 'key:bob'));
 });
 
-it('a command and the launcher that meet tell once, whoever comes first', async () => {
-  const asked = (): Promise<boolean> => control.db.transaction((tx) => isTold(tx, tenant.id, '2.0.0'));
-  await tell('tenant.created', { version: '1.0.0' });
+it('a command and the launcher that run concurrently write one event', async () => {
+  const asked = (): Promise<boolean> => control.db.transaction((tx) => isVersionRecorded(tx, tenant.id, '2.0.0'));
+  await writeEvent('tenant.created', { version: '1.0.0' });
   expect(await asked()).toBe(false);
-  // the launcher holds the tenant from before it looks until it has told
+  // the launcher holds the tenant from before its check until it has written the event
   let waited: Promise<boolean> | undefined;
   await control.db.transaction(async (tx) => {
     await tx.exec(sql`select from tenant where id = ${tenant.id} for key share`);

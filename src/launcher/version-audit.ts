@@ -19,8 +19,8 @@ export interface VersionEvent {
   readonly actor: string;
 }
 
-/** Events that say which version a tenant is at; the newest of them counts. */
-const telling = [
+/** Types of events that record the version of a tenant; the newest of them counts. */
+const versionEventTypes = [
   'tenant.created',
   'tenant.adopted',
   'tenant.adoption_failed',
@@ -29,14 +29,14 @@ const telling = [
   'tenant.version_changed',
 ];
 
-/** What the audit says last of a tenant. A release names the version that it has removed. */
-const toldOf = (tenantId: ReturnType<typeof sql>): ReturnType<typeof sql> => sql`
+/** The version of a tenant by its newest event. A release names the version that it has removed. */
+const recordedVersionOf = (tenantId: ReturnType<typeof sql>): ReturnType<typeof sql> => sql`
   select case
            when type = 'tenant.released' then null
            else coalesce(body::jsonb ->> 'to', body::jsonb ->> 'version')
          end as version
     from event
-   where subject = ${tenantId} and topic_id = ${tenantTopic} and type = any(${telling}::text[])
+   where subject = ${tenantId} and topic_id = ${tenantTopic} and type = any(${versionEventTypes}::text[])
    order by seq desc
    limit 1`;
 
@@ -62,8 +62,8 @@ export async function noteVersions(tx: Db, found: readonly FoundVersion[]): Prom
     select noted.tenant_id as "tenantId", noted.name, noted.was as "from", noted.version as "to",
            coalesce(message.sender, 'sql') as actor
       from noted
-      left join lateral (select true as spoken, t.version from (${toldOf(sql`noted.tenant_id`)}) as t) as told on true
-      -- of a command that did not live to tell
+      left join lateral (select true as spoken, t.version from (${recordedVersionOf(sql`noted.tenant_id`)}) as t) as told on true
+      -- the sender of a command that died before it wrote the event
       left join lateral (
         select last.sender
           from (select sender, cause from message
@@ -77,9 +77,9 @@ export async function noteVersions(tx: Db, found: readonly FoundVersion[]): Prom
   });
 }
 
-/** For a command, before it tells: whether the launcher was faster. Until the commit it waits. */
-export async function isTold(tx: Db, tenantId: string, version: string): Promise<boolean> {
+/** For a command, before it writes its event: whether the launcher has written it. Locks the tenant until the commit. */
+export async function isVersionRecorded(tx: Db, tenantId: string, version: string): Promise<boolean> {
   await tx.exec(sql`select from tenant where id = ${tenantId} for update`);
-  const told = await tx.maybeOne<{ version: string | null }>(toldOf(sql`${tenantId}`));
-  return told?.version === version;
+  const recorded = await tx.maybeOne<{ version: string | null }>(recordedVersionOf(sql`${tenantId}`));
+  return recorded?.version === version;
 }

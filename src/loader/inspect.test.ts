@@ -25,7 +25,7 @@ afterAll(() => Promise.all([installed, bare, untouched].map((database) => databa
 
 const drain = sql`select pg_advisory_xact_lock(${locks.drain[0]}::integer, ${locks.drain[1]}::integer)`;
 
-/** Does something while a transaction holds `drain`; the transaction ends as said. */
+/** Does the work while a transaction holds `drain`. The transaction ends by commit or rollback when the work calls `finish`. */
 async function duringMigration<T>(
   end: 'commit' | 'rollback',
   work: (finish: () => Promise<void>) => Promise<T>,
@@ -38,11 +38,11 @@ async function duringMigration<T>(
   });
 }
 
-it('sees which version is installed', async () => {
+it('an inspection finds the installed version', async () => {
   expect(await look(installed.address, 100)).toEqual({ kind: 'installed', version: '1.2.3' });
 });
 
-it('sees that nothing is installed, or not to the end', async () => {
+it('an inspection finds that Millrace is not installed, or not completely', async () => {
   expect(await look(bare.address, 100)).toEqual({ kind: 'not_installed' });
   await withClient(bare.address, (client) => client.query('create schema millrace'));
   expect(await look(bare.address, 100)).toEqual({ kind: 'not_installed' });
@@ -50,7 +50,7 @@ it('sees that nothing is installed, or not to the end', async () => {
   expect(await look(bare.address, 100)).toEqual({ kind: 'not_installed' });
 });
 
-it('leaves no error in the server’s log where nothing is installed', async () => {
+it('an inspection of a database without Millrace leaves no error in the server’s log', async () => {
   const counts = (): Promise<{ committed: number; failed: number }> =>
     withClient(serverAddress(), (client) =>
       onClient(client).one(sql`
@@ -66,11 +66,11 @@ it('leaves no error in the server’s log where nothing is installed', async () 
   expect(after.failed).toBe(before.failed);
 });
 
-it('sees that the database does not exist', async () => {
+it('an inspection finds that the database does not exist', async () => {
   expect(await look(freshAddress().address, 100)).toEqual({ kind: 'gone' });
 });
 
-it('says of a transaction that has locked the table without drain that it is locked', async () => {
+it('an inspection reports `locked` if a transaction has locked the table without drain', async () => {
   await withClient(installed.address, async (client) => {
     await client.query('begin; lock table millrace.installation in access exclusive mode');
     expect(await look(installed.address, 100)).toEqual({ kind: 'locked' });
@@ -79,7 +79,7 @@ it('says of a transaction that has locked the table without drain that it is loc
   expect(await look(installed.address, 100)).toEqual({ kind: 'installed', version: '1.2.3' });
 });
 
-it('says of a transaction that holds drain that a migration is under way, and does not wait for it longer than asked', async () => {
+it('an inspection reports `migrating` if a transaction holds drain for longer than the inspection may wait', async () => {
   await duringMigration('rollback', async (finish) => {
     expect(await look(installed.address, 100)).toEqual({ kind: 'migrating' });
     await finish();
@@ -90,7 +90,7 @@ it('says of a transaction that holds drain that a migration is under way, and do
 it.each([
   ['rollback', '1.2.3'],
   ['commit', '2.0.0'],
-] as const)('that waited for a %s sees version %s', async (end, version) => {
+] as const)('an inspection that waited for a %s finds version %s', async (end, version) => {
   const looking = await duringMigration(end, async (finish) => {
     const waiting = look(installed.address, 10_000);
     await until('it waits', async () => {
@@ -107,7 +107,7 @@ it.each([
   expect(await looking.waiting).toEqual({ kind: 'installed', version });
 });
 
-it('tells why a database cannot be used', async () => {
+it('an inspection reports why a database cannot be used', async () => {
   const nowhere: Address = onDatabase({ url: 'postgres://nobody@127.0.0.1:1/' }, 'x');
   expect(await look(nowhere, 100)).toMatchObject({ kind: 'unreachable', reason: { cause: 'connection_lost' } });
   await administer(serverAddress(), `alter database ${bare.address.database} allow_connections false`);
@@ -123,7 +123,7 @@ it.each([
   ['null', 'null'],
   ["''", '""'],
   [`E'1.2.3\\nand more'`, '"1.2.3\\nand more"'],
-])('refuses a version that is none: %s', async (recorded, told) => {
+])('an inspection refuses the invalid version %s', async (recorded, quoted) => {
   const strange = await makeFreshDatabase();
   await administer(
     strange.address,
@@ -134,13 +134,13 @@ it.each([
     reason: {
       code: 'unreachable',
       cause: 'installation_table',
-      data: { text: `the version recorded in it is none: ${told}` },
+      data: { text: `the recorded version is not valid: ${quoted}` },
     },
   });
   await strange.close();
 });
 
-it("says of another's table of that name that it is not as Millrace makes it", async () => {
+it('an inspection refuses a table of that name that Millrace has not created', async () => {
   const strange = await makeFreshDatabase();
   await administer(strange.address, 'create schema millrace; create table millrace.installation (price integer)');
   expect(await look(strange.address, 100)).toEqual({
@@ -150,7 +150,7 @@ it("says of another's table of that name that it is not as Millrace makes it", a
   await strange.close();
 });
 
-it('reads one row, however many there are', async () => {
+it('an inspection reads one row, however many there are', async () => {
   const strange = await makeFreshDatabase();
   await administer(
     strange.address,
@@ -161,7 +161,7 @@ it('reads one row, however many there are', async () => {
   await strange.close();
 });
 
-it('leaves no connection behind', async () => {
+it('an inspection leaves no connection open', async () => {
   await look(installed.address, 100);
   await until('it is gone', async () => {
     const rows = await withClient(installed.address, (client) =>

@@ -1,7 +1,7 @@
 /**
- * Inspects a tenant's database from outside: is it there, is Millrace in it, at which version? The shell reads nothing else of
- * a tenant by itself. The answer is of a moment when no migration was under way: `drain` is taken shared first, and the
- * version is read in a statement after that (I6).
+ * Inspects a tenant's database from outside: does it exist, is Millrace installed, at which version? The shell itself reads
+ * nothing else in a tenant. No migration is under way at the moment of the read: `drain` is taken shared first, and the
+ * version is read in a later statement (I6).
  */
 import { Client } from 'pg';
 import { isConnectionLoss, isLockTimeout, isMissingRight, isMissingTable, sqlStateOf } from '../errors.ts';
@@ -17,27 +17,27 @@ import { boundText, type Reason, reasons } from '../control/reasons.ts';
 export type Look =
   | { readonly kind: 'installed'; readonly version: string }
   | { readonly kind: 'not_installed' }
-  /** A transaction holds `drain`: look again when it is over. */
+  /** A transaction holds `drain`: inspect again when it has ended. */
   | { readonly kind: 'migrating' }
-  /** A transaction that is no migration has locked the table of the version. */
+  /** A transaction that is not a migration has locked the table of the version. */
   | { readonly kind: 'locked' }
   | { readonly kind: 'gone' }
   /** The server does not answer or refuses, or no version can be read from its answer. */
   | { readonly kind: 'unreachable'; readonly reason: Reason };
 
-/** The table of the version is there, and no version can be read from it. */
+/** The table of the version exists, but no version can be read from it. */
 class InstallationFault extends Error {
   override readonly name = 'InstallationFault';
 }
 
-/** A server that does not answer within this is out of reach. */
+/** A server that does not answer within this time counts as unreachable. */
 const answerMs = 3_000;
 const goodbyeMs = 500;
 
-/** Rejects where what is installed cannot be used. */
+/** Rejects if the installation cannot be used. */
 export type Prove = (client: Client, version: string) => Promise<void>;
 
-/** Waits so long for the end of a migration, and answers soon after that at the latest. */
+/** Waits up to `waitMs` for the end of a migration, and returns at most a few seconds later. */
 export async function look(address: Address, waitMs: number, prove?: Prove): Promise<Look> {
   const client = new Client({
     ...clientConfig(address, 'millrace look'),
@@ -53,7 +53,7 @@ export async function look(address: Address, waitMs: number, prove?: Prove): Pro
   } catch (error) {
     return failedLook(error);
   } finally {
-    // a server that has stopped answering does not say goodbye either
+    // bounded: a server that has stopped answering does not close the connection either
     await within(
       goodbyeMs,
       client.end().catch(() => {}),
@@ -75,11 +75,11 @@ const locked = Symbol('locked');
 
 function unlessLocked(error: unknown): typeof locked {
   if (isLockTimeout(error)) return locked;
-  throw isOtherwiseMade(error) ? new InstallationFault(error.message, { cause: error }) : error;
+  throw isIncompatible(error) ? new InstallationFault(error.message, { cause: error }) : error;
 }
 
-/** Something of that name is there, and may be read, but not as the statement does. */
-function isOtherwiseMade(error: unknown): error is Error {
+/** A readable object of that name exists, but does not fit the statement. */
+function isIncompatible(error: unknown): error is Error {
   const isOfStatement = error instanceof Error && sqlStateOf(error)?.startsWith('42') === true;
   return isOfStatement && !isMissingRight(error) && !isMissingTable(error);
 }
@@ -87,12 +87,12 @@ function isOtherwiseMade(error: unknown): error is Error {
 function lookAt(version: string | null): Look {
   if (version !== null && isVersion(version)) return { kind: 'installed', version };
   const recorded = version === null ? 'null' : JSON.stringify(version.slice(0, longestVersion));
-  throw new InstallationFault(`the version recorded in it is none: ${recorded}`);
+  throw new InstallationFault(`the recorded version is not valid: ${recorded}`);
 }
 
 function failedLook(error: unknown): Look {
   if (sqlStateOf(error) === '3D000') return { kind: 'gone' };
-  // dropped between two statements
+  // the table was dropped between two statements
   if (isMissingTable(error)) return { kind: 'not_installed' };
   if (isLockTimeout(error)) return { kind: 'migrating' };
   return { kind: 'unreachable', reason: explainFailure(error) };

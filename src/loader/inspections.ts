@@ -1,6 +1,6 @@
 /**
- * Inspects tenants' databases, several at a time and each for at most 4 s: a tenant that does not answer delays no other.
- * Findings are kept for a moment, for the launcher's next turn.
+ * Inspects tenants' databases, 16 at a time and each for at most 4 s, so that a tenant that does not answer delays no other.
+ * Findings are kept for up to 10 s, for the launcher's next turn.
  */
 import { performance } from 'node:perf_hooks';
 import { within } from '../kernel/service.ts';
@@ -8,12 +8,12 @@ import type { EngineFault } from '../control/reasons.ts';
 import type { Address } from '../postgres/address.ts';
 import { type Look, look } from './inspect.ts';
 
-/** Whether an engine of that version can be used here, as far as can be said without running it. */
+/** Whether the engine of a version can be used, judged without running its code. */
 type EngineFound = { readonly ok: true } | ({ readonly ok: false } & EngineFault);
 
 export interface EnginesPort {
   usable(version: string): Promise<EngineFound>;
-  /** Why its code cannot be loaded, by loading it in a process of its own; undefined: it can. */
+  /** Loads the engine's code in a process of its own. Returns why that fails, or undefined if it succeeds. */
   diagnose(version: string): Promise<string | undefined>;
 }
 
@@ -21,22 +21,22 @@ export type Finding = Look & { readonly engine?: EngineFound };
 
 export interface LooksOptions {
   readonly engines: EnginesPort;
-  /** Something was found. */
+  /** Called when an inspection has ended. */
   readonly onFound: () => void;
 }
 
-/** `idle`: nobody is waiting for it; there may be many of these. */
+/** `idle`: a routine inspection without urgency, of which there may be many. */
 export interface LookRequest {
   readonly tenantId: string;
   readonly address: Address;
   readonly idle: boolean;
 }
 
-const mostAtOnce = 16;
-const mostIdlePerSecond = 20;
-const longestLookMs = 4_000;
+const maxAtOnce = 16;
+const maxIdlePerSecond = 20;
+const maxInspectionMs = 4_000;
 const lockWaitMs = 100;
-/** How long a finding holds, unless it has been used. */
+/** How long an unused finding is kept. */
 const lifeMs: Readonly<Record<Look['kind'], number>> = {
   installed: 10_000,
   not_installed: 2_000,
@@ -49,25 +49,25 @@ const lifeMs: Readonly<Record<Look['kind'], number>> = {
 export class Looks {
   readonly #options: LooksOptions;
   readonly #waiting = new Map<string, LookRequest>();
-  /** By tenant; replaced when what it is about to find would be out of date. */
+  /** One mark per tenant. An inspection whose mark is gone is out of date, and its finding is ignored. */
   readonly #running = new Map<string, object>();
   readonly #found = new Map<string, { readonly finding: Finding; readonly untilMs: number }>();
-  #places = mostAtOnce;
-  #idleAllowance = mostIdlePerSecond;
+  #places = maxAtOnce;
+  #idleAllowance = maxIdlePerSecond;
   #refilledAt = performance.now();
 
   constructor(options: LooksOptions) {
     this.#options = options;
   }
 
-  /** What is known by now. */
+  /** The findings by now, per tenant. */
   findings(): ReadonlyMap<string, Finding> {
     const now = performance.now();
     for (const [tenantId, { untilMs }] of this.#found) if (untilMs <= now) this.#found.delete(tenantId);
     return new Map([...this.#found].map(([tenantId, { finding }]) => [tenantId, finding]));
   }
 
-  /** The first come first. Whoever is looked at already is not asked for twice; those that find no place ask again. */
+  /** Queues inspections in order. A tenant under inspection is not queued twice. A rejected idle request must be repeated. */
   ask(requests: readonly LookRequest[]): void {
     this.#refill();
     for (const request of requests) {
@@ -78,14 +78,14 @@ export class Looks {
     this.#begin();
   }
 
-  /** One more that nobody waits for. Turns may follow each other closely: what is less than one is kept for the next. */
+  /** Takes one idle inspection from the allowance. Fractions are kept, because turns may follow each other closely. */
   #admits(): boolean {
     if (this.#idleAllowance < 1) return false;
     this.#idleAllowance -= 1;
     return true;
   }
 
-  /** What was found, or is being looked at, of these is used up or out of date. */
+  /** Drops findings and inspections of these tenants: they are used or out of date. */
   forget(tenantIds: Iterable<string>): void {
     for (const tenantId of tenantIds) {
       this.#found.delete(tenantId);
@@ -96,8 +96,8 @@ export class Looks {
 
   #refill(): void {
     const now = performance.now();
-    const more = ((now - this.#refilledAt) / 1_000) * mostIdlePerSecond;
-    this.#idleAllowance = Math.min(mostIdlePerSecond, this.#idleAllowance + more);
+    const more = ((now - this.#refilledAt) / 1_000) * maxIdlePerSecond;
+    this.#idleAllowance = Math.min(maxIdlePerSecond, this.#idleAllowance + more);
     this.#refilledAt = now;
   }
 
@@ -126,10 +126,10 @@ export class Looks {
 }
 
 async function find(address: Address, engines: EnginesPort): Promise<Finding> {
-  const seconds = longestLookMs / 1_000;
+  const seconds = maxInspectionMs / 1_000;
   const reason = { code: 'unreachable', cause: 'no_answer', data: { seconds } } as const;
   const unanswered: Finding = { kind: 'unreachable', reason };
-  const found = (await within(longestLookMs, look(address, lockWaitMs))) ?? unanswered;
+  const found = (await within(maxInspectionMs, look(address, lockWaitMs))) ?? unanswered;
   if (found.kind !== 'installed') return found;
   const engine = await engines.usable(found.version).catch((error: unknown): EngineFound => {
     return { ok: false, detail: error instanceof Error ? error.message : String(error) };

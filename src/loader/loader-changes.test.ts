@@ -1,4 +1,4 @@
-/** What the loader does when a tenant changes, moves, is gone or cannot be reached: at once, and nobody else notices. */
+/** The loader when a tenant changes, is renamed, is gone or cannot be reached: it reacts at once, without effect on others. */
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -44,13 +44,13 @@ const timed = async (work: Promise<unknown>): Promise<{ ms: number; outcome: unk
   return { ms: performance.now() - startedAt, outcome };
 };
 
-describe('a tenant that was renamed', () => {
+describe('former name of a tenant', () => {
   const rename = async (row: TenantRow, name: string): Promise<void> => {
     await fleet.control.db.exec(sql`update tenant set name = ${name} where id = ${row.id}`);
     change(row);
   };
 
-  it('is known to runs by the name it had, for a day, until another has that', async () => {
+  it('runs find a renamed tenant by its former name for a day, unless another tenant takes the name', async () => {
     const { row } = await tenant('once');
     const loader = fleet.newLoader();
     await rename(row, 'then');
@@ -69,8 +69,8 @@ describe('a tenant that was renamed', () => {
   });
 });
 
-describe('the hint that a tenant changed', () => {
-  it('closes its connections at once, and no other tenant’s; the next use opens anew', async () => {
+describe('notification that a tenant changed', () => {
+  it('a notification closes the tenant’s connections at once, and no others; the next use opens it again', async () => {
     const { row } = await tenant('hinted');
     const loader = fleet.newLoader();
     const [open, neighbour] = [await opened(loader, 'hinted'), await opened(loader, 'neighbour')];
@@ -85,12 +85,12 @@ describe('the hint that a tenant changed', () => {
     expect(await ask(again)).toEqual({ x: 1 });
   });
 
-  it('lets a statement under way end, and turns away at once those who wait for a connection', async () => {
+  it('a notification lets a running statement end, and rejects waiting requests for a connection at once', async () => {
     const { row, database } = await tenant('at work');
     const loader = fleet.newLoader({ poolSize: 1 });
     const { ctx } = await loader.open(row);
     await withClient(database.address, async (client) => {
-      // which the statement waits for
+      // the statement below waits for this lock
       await client.query('select pg_advisory_lock(7)');
       const working = onPool(ctx.pool).one(sql`select 'done' as word, pg_advisory_lock_shared(7)`);
       await until(
@@ -107,7 +107,7 @@ describe('the hint that a tenant changed', () => {
     await until('none is left', async () => (await connections(row.database)) === 0 || undefined);
   });
 
-  it('cuts off who takes too long', async () => {
+  it('connections that do not close in time are cut off', async () => {
     const { row } = await tenant('slow');
     const loader = fleet.newLoader();
     const { ctx } = await loader.open(row);
@@ -118,11 +118,11 @@ describe('the hint that a tenant changed', () => {
     const { ms } = await timed(loader.close(row.id));
     expect(ms).toBeLessThan(25_000);
     expect((await working).outcome).toBeInstanceOf(Error);
-    // on the server a statement goes on until it notices, a connection that was idle is gone
+    // a statement on the server goes on until it notices that its connection is cut; an idle connection is gone at once
     await until('the one that was only held is gone', async () => (await connections(row.database)) <= 1 || undefined);
   });
 
-  it('makes work that may be done twice go on with the engine that the tenant has now', async () => {
+  it('work that may be repeated is repeated with the tenant’s new engine', async () => {
     const { row } = await tenant('twice');
     const loader = fleet.newLoader();
     const seen: OpenTenant[] = [];
@@ -139,20 +139,23 @@ describe('the hint that a tenant changed', () => {
   });
 
   it.each([
-    ['for all', everyone],
-    ['for one', undefined],
-  ])('that may have been missed, %s, closes nothing: connections prove themselves', async (_, about) => {
-    const { row } = await tenant(`missed ${about ?? 'one'}`);
-    const loader = fleet.newLoader();
-    const open = await loader.open(row);
-    fleet.hub.send('tenant', about ?? row.id);
-    expect(await ask(open)).toEqual({ x: 1 });
-    expect(await loader.open(row)).toBe(open);
-  });
+    ['for all tenants', everyone],
+    ['for one tenant', undefined],
+  ])(
+    'notifications that may have been missed, %s, close nothing: connections check their version',
+    async (_, about) => {
+      const { row } = await tenant(`missed ${about ?? 'one'}`);
+      const loader = fleet.newLoader();
+      const open = await loader.open(row);
+      fleet.hub.send('tenant', about ?? row.id);
+      expect(await ask(open)).toEqual({ x: 1 });
+      expect(await loader.open(row)).toBe(open);
+    },
+  );
 });
 
-describe('a tenant that is', () => {
-  it('renamed answers to its new name as soon as that is heard of', async () => {
+describe('changed tenant', () => {
+  it('a renamed tenant is found by its new name as soon as the notification arrives', async () => {
     const { row } = await tenant('old name');
     const loader = fleet.newLoader();
     const before = await opened(loader, 'old name');
@@ -164,7 +167,7 @@ describe('a tenant that is', () => {
     expect(before.ctx.pool.ending).toBe(true);
   });
 
-  it('renamed while nobody said so is opened anew when the list says so', async () => {
+  it('a tenant that was renamed without a notification is opened again when the list shows it', async () => {
     const { row } = await tenant('silent name');
     const loader = fleet.newLoader();
     const before = await opened(loader, 'silent name');
@@ -174,7 +177,7 @@ describe('a tenant that is', () => {
     expect(before.ctx.pool.ending).toBe(true);
   });
 
-  it('dropped while nobody said so is closed when the list has it no more', async () => {
+  it('a tenant that was dropped without a notification is closed when the list no longer has it', async () => {
     const { row } = await tenant('dropped');
     const loader = fleet.newLoader();
     const open = await opened(loader, 'dropped');
@@ -184,7 +187,7 @@ describe('a tenant that is', () => {
     expect(open.ctx.pool.ending).toBe(true);
   });
 
-  it('being upgraded keeps those who ask waiting for its end', async () => {
+  it('requests for a tenant that is being upgraded wait for the end of the upgrade', async () => {
     const { row, database } = await tenant('upgrading');
     const loader = fleet.newLoader();
     let asking: Promise<unknown> = Promise.resolve();
@@ -200,7 +203,7 @@ describe('a tenant that is', () => {
     expect(await asking).toEqual({ x: 1 });
   });
 
-  it('being upgraded for long tells them so after a few seconds, whether it was open or not', async () => {
+  it('requests during a long upgrade fail after a few seconds, whether the tenant was open or not', async () => {
     const { row, database } = await tenant('long upgrade');
     const [fresh, known] = [fleet.newLoader(), fleet.newLoader()];
     const open = await known.open(row);
@@ -216,7 +219,7 @@ describe('a tenant that is', () => {
       });
       expect(ofOpen.outcome).toMatchObject({ code: 'tenant_unavailable', message: textWith('is being upgraded') });
       expect(Math.max(ofUnopened.ms, ofOpen.ms)).toBeLessThan(25_000);
-      // a connection that waits for the lock keeps nobody from closing
+      // a connection that waits for the lock does not delay the close
       const waiting = ask(open).catch(() => {});
       await until('it waits', () => open.ctx.pool.totalCount > 0 || undefined);
       expect((await timed(known.close(row.id))).ms).toBeLessThan(25_000);
@@ -226,23 +229,23 @@ describe('a tenant that is', () => {
   });
 });
 
-it('a tenant whose tables somebody has locked is not said to be upgraded', async () => {
+it('a tenant whose tables another transaction has locked is not reported as being upgraded', async () => {
   const { row, database } = await tenant('locked');
   const [fresh, known] = [fleet.newLoader(), fleet.newLoader()];
   const open = await known.open(row);
   await withClient(database.address, async (client) => {
     await client.query('begin; lock table millrace.installation in access exclusive mode');
     const [ofUnopened, ofOpen] = await Promise.all([timed(opened(fresh, 'locked')), timed(ask(open))]);
-    const said = (tables: string) => ({
+    const lockedError = (tables: string) => ({
       code: 'tenant_unavailable',
       message: `another transaction has locked ${tables}; try again`,
     });
-    expect(ofUnopened.outcome).toMatchObject(said('the tables of tenant locked'));
-    expect(ofOpen.outcome).toMatchObject(said("the tenant's tables"));
+    expect(ofUnopened.outcome).toMatchObject(lockedError('the tables of tenant locked'));
+    expect(ofOpen.outcome).toMatchObject(lockedError("the tenant's tables"));
   });
 });
 
-describe('a tenant whose server does not answer', () => {
+describe('tenant whose server does not answer', () => {
   let silent: Server;
   const sockets = new Set<Socket>();
   let attempts = 0;
@@ -267,7 +270,7 @@ describe('a tenant whose server does not answer', () => {
     silent.close();
   });
 
-  it('is tried once for all who ask, in bounded time, and then refused at once with the reason for a while', async () => {
+  it('concurrent requests share one attempt of bounded time, and later ones fail at once for a while', async () => {
     const asked = await Promise.all(Array.from({ length: 20 }, () => timed(opened(loader, 'unreachable'))));
     expect(attempts).toBe(1);
     for (const { ms, outcome } of asked) {
@@ -283,7 +286,7 @@ describe('a tenant whose server does not answer', () => {
     });
   });
 
-  it('keeps no other waiting', async () => {
+  it('an unreachable tenant does not delay other tenants', async () => {
     const stuck = timed(opened(loader, 'unreachable'));
     const { outcome } = await timed(opened(loader, 'neighbour').then(ask));
     expect(outcome).toEqual({ x: 1 });

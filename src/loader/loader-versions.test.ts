@@ -1,4 +1,4 @@
-/** Two engines that were really built, in one process: each tenant is served by its own, and changes hands in time. */
+/** Two real engine builds in one process: each tenant is served by its own engine, and by the new one after an upgrade. */
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -75,7 +75,7 @@ async function status(loader: Loader, name: string): Promise<unknown> {
   return (await loader.fetch(await loader.find(name), new Request('http://x/api/status'), root)).json();
 }
 
-/** What `POST /api/tenants/{name}/upgrade` comes down to: everybody is told once the transaction has begun. */
+/** The essence of `POST /api/tenants/{name}/upgrade`: it notifies all processes once the transaction has begun. */
 async function upgrade(row: TenantRow, database: FreshDatabase, version: string): Promise<string[]> {
   const changed = (): void => fleet.hub.send('tenant', row.id, true);
   try {
@@ -89,7 +89,7 @@ async function upgrade(row: TenantRow, database: FreshDatabase, version: string)
 }
 
 describe('two versions in one process', () => {
-  it('serve two tenants at once, each as its own code and schema say', async () => {
+  it('two engines serve their tenants at the same time, each with its own code and schema', async () => {
     await Promise.all([tenantAt('one', a), tenantAt('two', b), tenantAt('three', engineVersion)]);
     const loader = fleet.newLoader({ engines });
     const answers = await Promise.all(['one', 'two', 'three'].map((name) => status(loader, name)));
@@ -99,7 +99,7 @@ describe('two versions in one process', () => {
     expect(await onPool(ctx.pool).rows(sql`select note from build_firing`)).toEqual([]);
   });
 
-  it('change over when another version was written without the lock, though the tenant is in steady use', async () => {
+  it('a busy tenant changes its engine when another version was written without the lock', async () => {
     const { database } = await tenantAt('edited', a);
     const loader = fleet.newLoader({ engines });
     expect(await status(loader, 'edited')).toMatchObject({ build: a });
@@ -115,7 +115,7 @@ describe('two versions in one process', () => {
     });
   });
 
-  it('run two schedulers at once, each in its own way', async () => {
+  it('two engines run their schedulers at the same time', async () => {
     const tenants = [await tenantAt('fires a', a), await tenantAt('fires b', b)];
     const loader = fleet.newLoader({ engines });
     const open = await Promise.all(tenants.map(({ row }) => loader.open(row)));
@@ -142,7 +142,7 @@ describe('two versions in one process', () => {
     ]);
   });
 
-  it('run a scheduler that fails, beside one that does not', async () => {
+  it('a scheduler that fails does not affect another one', async () => {
     const tenants = [await tenantAt('bad', a), await tenantAt('good', a)];
     const loader = fleet.newLoader({ engines });
     const [bad, good] = await Promise.all(tenants.map(({ row }) => loader.open(row)));
@@ -155,7 +155,7 @@ describe('two versions in one process', () => {
     await neighbour?.stop();
   });
 
-  it('refuse with errors that the shell knows, though they are of another class', async () => {
+  it('the shell recognizes errors of another engine, although their class differs', async () => {
     await tenantAt('refusing', a);
     const { engine: own, ctx } = await opened(fleet.newLoader({ engines }), 'refusing');
     const refused: unknown = await own.runs
@@ -169,7 +169,7 @@ describe('two versions in one process', () => {
     expect(onFault).not.toHaveBeenCalled();
   });
 
-  it('name themselves on their connections', async () => {
+  it('connections carry the version of their engine in their name', async () => {
     const { row } = await tenantAt('a-name-that-is-longer-than-what-postgresql-would-keep-of-it', a);
     const loader = fleet.newLoader({ engines, application: 'millrace api' });
     const { ctx } = await loader.open(row);
@@ -180,8 +180,8 @@ describe('two versions in one process', () => {
   });
 });
 
-describe('a tenant that is upgraded', () => {
-  it('goes to the new engine with its data; what was open of the old one is closed at once (I6)', async () => {
+describe('upgraded tenant', () => {
+  it('an upgraded tenant keeps its data; connections of the old engine are closed at once (I6)', async () => {
     const { row, database } = await tenantAt('moving', a);
     const loader = fleet.newLoader({ engines });
     const before = await opened(loader, 'moving');
@@ -194,14 +194,14 @@ describe('a tenant that is upgraded', () => {
     expect(await status(loader, 'moving')).toMatchObject({ build: b, num_projects: 1 });
   });
 
-  it('never goes back', async () => {
+  it('a tenant is never downgraded', async () => {
     const { database } = await tenantAt('ahead', b);
     const refused = { name: 'MillraceError', code: 'conflict', message: `the tenant is at ${b}; engine ${a} is older` };
     await expect(listPending(database.address, await engineOf(a))).rejects.toMatchObject(refused);
     await expect(migrateTenant(database.address, await engineOf(a))).rejects.toMatchObject(refused);
   });
 
-  it('stays what it was when a migration fails half way', async () => {
+  it('a tenant keeps its version when a migration fails half way', async () => {
     const { row, database } = await tenantAt('unlucky', a);
     const loader = fleet.newLoader({ engines });
     await status(loader, 'unlucky');
@@ -211,7 +211,7 @@ describe('a tenant that is upgraded', () => {
     expect(await onPool(ctx.pool).rows(sql`select 1 from pg_tables where tablename = 'half_way'`)).toEqual([]);
   });
 
-  it('answers those who ask meanwhile when it is done, by the new engine', async () => {
+  it('requests during an upgrade are answered by the new engine when it is done', async () => {
     const { row, database } = await tenantAt('busy', a);
     const loader = fleet.newLoader({ engines });
     await status(loader, 'busy');
@@ -233,7 +233,7 @@ describe('a tenant that is upgraded', () => {
     expect(new Set(builds)).toEqual(new Set([a, slow].filter((each) => builds.includes(each))));
   });
 
-  it('by a tool that told nobody is noticed by the next connection, and asked again', async () => {
+  it('an upgrade by a tool that sends no notification is noticed by the next connection, and the request repeated', async () => {
     const { row, database } = await tenantAt('untold', a);
     const loader = fleet.newLoader({ engines });
     const { ctx } = await loader.open(row);

@@ -32,8 +32,8 @@ const ask = async (loader: Fleet['loader'], name: string): Promise<unknown> => {
   return onPool(ctx.pool).one(sql`select current_database() as name`);
 };
 
-describe('the loader', () => {
-  it('opens a tenant with the engine of its recorded version, once, however many ask', async () => {
+describe('loader', () => {
+  it('the loader opens a tenant once for concurrent requests, with the engine of its recorded version', async () => {
     const loader = fleet.newLoader();
     const all = await Promise.all(Array.from({ length: 5 }, () => opened(loader, 'a')));
     expect(new Set(all).size).toBe(1);
@@ -41,14 +41,14 @@ describe('the loader', () => {
     expect(await ask(loader, 'a')).toEqual({ name: all[0]?.row.database });
   });
 
-  it('says that there is no such tenant, and finds one that was made a moment ago', async () => {
+  it('the loader rejects an unknown tenant, and finds one that was just created', async () => {
     const loader = fleet.newLoader();
     await expect(opened(loader, 'new')).rejects.toMatchObject({ code: 'not_found' });
     await register('new', await makeInstalledTenant());
     await expect(ask(loader, 'new')).resolves.toBeDefined();
   });
 
-  it('names a tenant whose engine is not here', async () => {
+  it('the error for a missing engine names tenant and version', async () => {
     await register('ahead', await makeInstalledTenant('99.0.0'));
     await expect(opened(fleet.loader, 'ahead')).rejects.toMatchObject({
       code: 'no_engine',
@@ -56,7 +56,7 @@ describe('the loader', () => {
     });
   });
 
-  it('picks the engine by the version, also when there are several', async () => {
+  it('the loader chooses among several engines by the version', async () => {
     await register('old', await makeInstalledTenant('0.0.9'));
     const loader = fleet.newLoader({ engines: [engine, { ...engine, version: '0.0.9' }] });
     expect((await opened(loader, 'old')).engine.version).toBe('0.0.9');
@@ -64,7 +64,7 @@ describe('the loader', () => {
     await expect(ask(loader, 'old')).resolves.toBeDefined();
   });
 
-  it('says of a database without Millrace that it is not installed, of none that it does not exist', async () => {
+  it('the loader reports a database without Millrace as not installed, and a missing one as not existing', async () => {
     await register('bare', await makeFreshDatabase());
     await register('missing', 'no_such_database');
     await expect(opened(fleet.loader, 'bare')).rejects.toMatchObject({
@@ -77,10 +77,10 @@ describe('the loader', () => {
     });
   });
 
-  it('tries anew a moment after a failure, or when told: a tenant that is installed meanwhile opens', async () => {
+  it('the loader retries a second after a failure, or at a notification', async () => {
     const database = await makeFreshDatabase();
     const row = await register('later', database);
-    // for one of them a moment lasts as long as the test
+    // the second one would retry only after the test
     const [loader, patient] = [fleet.newLoader(), fleet.newLoader({ failureLifeMs: 3_600_000 })];
     for (const each of [loader, patient])
       await expect(opened(each, 'later')).rejects.toMatchObject({ code: 'not_installed' });
@@ -105,23 +105,26 @@ describe('the loader', () => {
       "insert into millrace.migration values (13, '0013_evil.sql', repeat('0', 64))",
       'the database has migration 0013_evil',
     ],
-  ])('does not serve a tenant whose version was recorded without its migrations: %s', async (change, detail) => {
-    const database = await makeInstalledTenant();
-    const { name } = await register(`unfit ${detail.length}`, database);
-    await withClient(database.address, (client) => client.query(change));
-    const refused = await opened(fleet.newLoader(), name).catch((error: unknown) => error);
-    const sentence = `the database of tenant ${name} cannot be used: its schema does not match engine ${engineVersion}: `;
-    expect(refused).toMatchObject({ code: 'tenant_unavailable', message: textWith(sentence) });
-    expect(refused).toMatchObject({ message: textWith(detail) });
-  });
+  ])(
+    'the loader does not serve a tenant whose version was recorded without its migrations: %s',
+    async (change, detail) => {
+      const database = await makeInstalledTenant();
+      const { name } = await register(`unfit ${detail.length}`, database);
+      await withClient(database.address, (client) => client.query(change));
+      const refused = await opened(fleet.newLoader(), name).catch((error: unknown) => error);
+      const sentence = `the database of tenant ${name} cannot be used: its schema does not match engine ${engineVersion}: `;
+      expect(refused).toMatchObject({ code: 'tenant_unavailable', message: textWith(sentence) });
+      expect(refused).toMatchObject({ message: textWith(detail) });
+    },
+  );
 
-  it('closes a tenant’s pool when its version is no longer its engine’s, and is asked again (I6)', async () => {
+  it('the loader closes a tenant’s pool when its version has changed, and opens it again later (I6)', async () => {
     const database = await makeInstalledTenant();
     const row = await register('upgraded', database);
     const loader = fleet.newLoader();
     const before = await opened(loader, 'upgraded');
     await ask(loader, 'upgraded');
-    // as after the restart hint: no connection is left when the migration comes
+    // as after a notification: no connection is left when the migration comes
     await loader.close(row.id);
     const again = await opened(loader, 'upgraded');
     await withClient(database.address, (client) => client.query(`update millrace.installation set version = '2.0.0'`));
@@ -138,7 +141,7 @@ describe('the loader', () => {
     await until('it opens again', () => ask(loader, 'upgraded').catch(() => undefined));
   });
 
-  it('lets nobody into a database that has the name of a tenant’s and is another’s', async () => {
+  it('the loader does not serve another database that has taken the name of a tenant’s database', async () => {
     const { control } = fleet;
     const [mine, theirs] = await Promise.all([makeInstalledTenant(), makeInstalledTenant()]);
     await Promise.all([register('mine', mine), register('theirs', theirs)]);
@@ -160,7 +163,7 @@ describe('the loader', () => {
     expect(await ask(fleet.newLoader(), 'mine')).toEqual({ name: b });
   });
 
-  it('reads the list of tenants anew after a while, or when told that it changed', async () => {
+  it('the loader caches the list of tenants until it is invalidated', async () => {
     const loader = fleet.newLoader();
     const before = (await loader.tenants()).length;
     await register(`fresh ${newId()}`, 'nowhere');
@@ -169,7 +172,7 @@ describe('the loader', () => {
     expect(await loader.tenants()).toHaveLength(before + 1);
   });
 
-  it('does not remember that the list could not be read', async () => {
+  it('the loader does not cache a failed read of the list', async () => {
     let broken = true;
     const control = {
       ...fleet.control.db,
@@ -182,7 +185,7 @@ describe('the loader', () => {
     expect((await loader.tenants()).length).toBeGreaterThan(0);
   });
 
-  it('leaves no connection behind when it is closed', async () => {
+  it('a closed loader leaves no connection open', async () => {
     const loader = fleet.newLoader({ application: 'to be closed' });
     await ask(loader, 'a');
     await loader.closeAll();

@@ -88,7 +88,7 @@ export class Loader {
     this.#unhear = options.hub.onAny('tenant', (about, payload) => this.#hear(about, payload));
   }
 
-  /** Its tenants wait for it, because it opens as many connections as it can at a time. */
+  /** Tenants wait, because the process already opens as many connections at a time as it may. */
   get isBusy(): boolean {
     return this.#options.budget?.isBusy ?? false;
   }
@@ -116,30 +116,30 @@ export class Loader {
   }
 
   async find(name: string): Promise<TenantRow> {
-    const row = await this.#listed((tenant) => tenant.name === name);
+    const row = await this.#findListed((tenant) => tenant.name === name);
     if (row === undefined) throw noTenant(name);
     return row;
   }
 
-  /** Whatever it is called by now. */
+  /** Finds a tenant by its id, whatever its present name. */
   async byId(id: string): Promise<TenantRow> {
-    const row = await this.#listed((tenant) => tenant.id === id);
+    const row = await this.#findListed((tenant) => tenant.id === id);
     if (row === undefined) throw noTenant(id);
     return row;
   }
 
-  /** By its name, or where no tenant has that by one that it had until not long ago: so a task's address names it. */
+  /** Finds a tenant by its name or, if no tenant has that name, by a recent former name, which addresses of tasks may use. */
   async findAlways(name: string): Promise<TenantRow> {
-    const isCalledSo = (tenant: TenantRow): boolean => tenant.name === name;
+    const hasName = (tenant: TenantRow): boolean => tenant.name === name;
     const rows = await this.tenants();
     const formerId = this.#former.get(name);
-    const known = rows.find(isCalledSo) ?? rows.find(({ id }) => id === formerId);
-    return known ?? (await this.#listed(isCalledSo)) ?? this.#findFormer(name);
+    const known = rows.find(hasName) ?? rows.find(({ id }) => id === formerId);
+    return known ?? (await this.#findListed(hasName)) ?? this.#findFormer(name);
   }
 
-  /** As long as the list holds: a task may call many times a second. */
+  /** Caches the answer for the life of the list, because a task may call many times a second. */
   async #findFormer(name: string): Promise<TenantRow> {
-    // PostgreSQL would not even take it as a text
+    // PostgreSQL rejects NUL in a text
     const isText = !name.includes('\0');
     const former = isText ? await findFormer(this.#options.control, name) : undefined;
     if (former === undefined) throw noTenant(name);
@@ -147,8 +147,8 @@ export class Loader {
     return former;
   }
 
-  /** One that was spoken of and is not in the list may be newer than the list. */
-  async #listed(isIt: (row: TenantRow) => boolean): Promise<TenantRow | undefined> {
+  /** Reads the list again if the tenant is not in it, since it may be newer than the list. */
+  async #findListed(isIt: (row: TenantRow) => boolean): Promise<TenantRow | undefined> {
     const known = (await this.tenants()).find(isIt);
     if (known !== undefined) return known;
     this.forgetList();
@@ -180,7 +180,7 @@ export class Loader {
     return failedAt !== undefined && performance.now() - failedAt > failureLifeMs;
   }
 
-  /** On a connection of its pool, beside the work: what fails there is for others to notice. */
+  /** Reads the version on a connection of the tenant's pool, beside the work. Ignores failures: other checks notice them. */
   #proveNowAndThen(entry: Entry): void {
     const { tenant } = entry;
     const now = performance.now();
@@ -192,7 +192,7 @@ export class Loader {
     );
   }
 
-  /** Runs work that may be repeated: if the engine turns out to be no longer the tenant's, again with the right one. */
+  /** Runs work that may be repeated. Repeats it if the tenant has changed its engine meanwhile. */
   async use<T>(tenantId: string, work: (tenant: OpenTenant) => Promise<T>): Promise<T> {
     const open = async (): Promise<OpenTenant> => this.open(await this.byId(tenantId));
     const tenant = await open();
@@ -204,7 +204,7 @@ export class Loader {
     }
   }
 
-  /** Whether it failed because the engine is not the tenant's any more. */
+  /** Whether the work failed because the tenant has changed its engine. */
   async #isOver(tenant: OpenTenant, error: unknown): Promise<boolean> {
     if (isStaleEngine(error)) this.#drop(tenant);
     else if (isDoubtful(error)) await this.#doubt(tenant);
@@ -260,7 +260,7 @@ export class Loader {
     if (fault !== undefined) throw new Error(formatCause(fault));
   };
 
-  /** Looks count like all other connections, and begin like these only a few at a time. */
+  /** Inspections count in the connection budget, which also limits how many connections open at a time. */
   async #look(address: Address, prove?: Prove): Promise<Seen> {
     const { budget } = this.#options;
     const opened = await budget?.enter(looks);
@@ -288,30 +288,30 @@ export class Loader {
           throw error;
         });
       },
-      onError: (error) => this.#options.log.debug({ err: error, tenant: row.name }, 'an idle connection was lost'),
+      onError: (error) => this.#options.log.debug({ err: error, tenant: row.name }, 'idle connection lost'),
     });
     return budget === undefined ? pool : makePatient(pool, budget);
   }
 
-  /** Its engine is not the tenant's any more: nobody gets it again, and it is closed. */
+  /** Removes and closes a tenant whose engine has changed. */
   #drop(tenant: OpenTenant): void {
     if (this.#entries.get(tenant.row.id)?.tenant === tenant) this.#entries.delete(tenant.row.id);
     void closePool(tenant.ctx.pool);
   }
 
-  /** Without a payload a connection was lost, and something may have been missed: connections prove themselves. */
+  /** Without a payload, notifications may have been missed; nothing is closed, because connections check their version. */
   #hear(tenantId: string | undefined, isChanged: boolean | undefined): void {
     this.forgetList();
     if (tenantId !== undefined && isChanged === true) void this.close(tenantId);
   }
 
-  /** Those that are in the list no more, by a drop that nobody told of. */
+  /** Closes tenants that the list no longer has, for example after a drop without a notification. */
   #closeGone(rows: readonly TenantRow[]): void {
     const there = new Set(rows.map(({ id }) => id));
     for (const id of this.#entries.keys()) if (!there.has(id)) void this.close(id);
   }
 
-  /** Closes a tenant's pool here; the next use looks at its version again. */
+  /** Closes the tenant's pool in this process; the next use reads its version again. */
   async close(tenantId: string): Promise<void> {
     const entry = this.#entries.get(tenantId);
     this.#entries.delete(tenantId);
@@ -329,25 +329,25 @@ function noTenant(name: string): MillraceError {
   return new MillraceError('not_found', `there is no tenant ${name}`);
 }
 
-/** A tenant that is called otherwise, or lives elsewhere, is opened anew. */
+/** A tenant with another name or database is opened again. */
 function isSame(a: TenantRow, b: TenantRow): boolean {
-  // before the launcher has seen it, its database is known by name only
+  // until the launcher has recorded the oid, a database is known by its name only
   const isSeen = a.databaseOid != null && b.databaseOid != null;
   return a.name === b.name && a.database === b.database && (!isSeen || a.databaseOid === b.databaseOid);
 }
 
-/** There is no such tenant (any more): what is said of it concerns nobody. */
+/** Whether the tenant does not exist any more, so that reports about it can be dropped. */
 function isGone(error: unknown): boolean {
   return knownError(error)?.code === 'not_found';
 }
 
-/** The tenant cannot be served by anybody now: not installed, no engine, out of reach, being upgraded. */
+/** Whether no process can serve the tenant now: not installed, no engine, unreachable or being upgraded. */
 export function isUnserved(error: unknown): boolean {
   const code = knownError(error)?.code;
   return code === 'tenant_unavailable' || code === 'not_installed' || code === 'no_engine';
 }
 
-/** The tenant is gone, or Millrace was taken out of its database: with it went whatever run somebody may hold. */
+/** Whether the tenant is gone, or Millrace was removed from its database: its runs no longer exist. */
 export function hasNoRuns(error: unknown): boolean {
   return isGone(error) || knownError(error)?.code === 'not_installed';
 }

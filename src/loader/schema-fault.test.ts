@@ -1,4 +1,4 @@
-/** A tenant whose schema is not its engine's, not whole, or not to be written: no scheduler is started. */
+/** Tenants whose schema does not match the engine, is incomplete or is read-only. */
 import type { Pool } from 'pg';
 import { expect, it } from 'vitest';
 import { makeContext } from '../../test/harness/engine-context.ts';
@@ -10,7 +10,7 @@ import { engine, engineVersion } from '../engine/engine.ts';
 import { withClient } from '../postgres/databases.ts';
 import { runScheduler, usualLimits } from '../hosts/tenant-scheduler.ts';
 
-it('is not started, and is when its migrations are there', async () => {
+it('a scheduler does not start until the schema is complete and writable', async () => {
   const tenant = await makeInstalledTenant();
   const { address } = tenant;
   const time = new HandTime('2026-06-01T00:00:00Z');
@@ -47,16 +47,16 @@ it('is not started, and is when its migrations are there', async () => {
   expect(await ending()).toMatchObject({ code: 'no_engine', message });
   expect(made).toBe(0);
   await move(99, 10);
-  const tell = (statement: string) => withClient(address, (client) => client.query(statement));
-  await tell('create table millrace.kept as table millrace.migration; truncate millrace.migration');
+  const execute = (statement: string) => withClient(address, (client) => client.query(statement));
+  await execute('create table millrace.kept as table millrace.migration; truncate millrace.migration');
   expect(await ending()).toMatchObject({ code: 'no_engine', message: textWith('it is still being restored') });
-  await tell('insert into millrace.migration table millrace.kept; drop table millrace.kept');
-  await tell('alter table millrace.task drop constraint task_job_id_fkey');
+  await execute('insert into millrace.migration table millrace.kept; drop table millrace.kept');
+  await execute('alter table millrace.task drop constraint task_job_id_fkey');
   expect(await ending()).toMatchObject({ code: 'no_engine', message: textWith('a restore is still under way') });
-  await tell('alter table millrace.task add foreign key (job_id) references millrace.job');
-  await tell(`alter database ${address.database} set default_transaction_read_only = on`);
+  await execute('alter table millrace.task add foreign key (job_id) references millrace.job');
+  await execute(`alter database ${address.database} set default_transaction_read_only = on`);
   expect(await ending()).toMatchObject({ code: 'crashed', message: textWith('its database is read-only') });
-  await tell(`begin read write; alter database ${address.database} reset default_transaction_read_only; commit`);
+  await execute(`begin read write; alter database ${address.database} reset default_transaction_read_only; commit`);
   expect(made).toBe(0);
   expect(await ending()).toMatchObject({ code: 'crashed', message: 'started' });
   expect(made).toBe(1);

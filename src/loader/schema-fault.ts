@@ -1,13 +1,13 @@
 /**
- * Whether a tenant's schema is the one that its engine was written for. A migration tool may have recorded the version
- * without its migrations or functions. Checked before a tenant is started or served.
+ * Checks whether a tenant's schema matches its engine, before the tenant is started or served: a migration tool may have
+ * recorded the version without its migrations or functions.
  */
 import type { ClientBase } from 'pg';
 import { type Engine, functionsStep, missingPartsPath } from '../contract/engine.ts';
 import { boundText, type Reason } from '../control/reasons.ts';
 import { knownError, type MillraceError } from '../errors.ts';
 
-/** Undefined: it is. */
+/** Returns undefined if it matches. */
 export async function findSchemaFault(
   client: ClientBase,
   engine: Pick<Engine, 'pending' | 'version'>,

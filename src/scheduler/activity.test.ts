@@ -1,4 +1,4 @@
-/** What happened in each minute is counted in the commits that do it, and says the same as the runs themselves. */
+/** The activity of each minute is counted in the commits that cause it, and agrees with the runs themselves. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { makeContext } from '../../test/harness/engine-context.ts';
 import {
@@ -41,7 +41,7 @@ const ends = sql`
   coalesce(extract(epoch from sum(started_at - queued_at)), 0)::float8 as wait,
   coalesce(extract(epoch from max(started_at - queued_at)), 0)::float8 as worst_wait`;
 
-/** Minute by minute, as the runs have it, and as it was counted. */
+/** Activity per minute: computed from the runs, and as it was counted. */
 const fromRuns = (db: Db) =>
   db.rows(sql`select date_trunc('minute', finished_at) as at, ${ends} from run group by 1 order by 1`);
 const counted = (db: Db) =>
@@ -71,8 +71,8 @@ async function expectSame(least: Record<string, number>): Promise<void> {
   expect(seen.at(-1)).toMatchObject(least);
 }
 
-describe('a minute of activity', () => {
-  it('has as many runs of each state as ended in it, and how long they were queued', async () => {
+describe('activity of a minute', () => {
+  it('a minute counts the runs that ended in it by state, and how long they were queued', async () => {
     const job = await line.job({ tasks: [{ name: 'only', retry: { max_attempts: 2, delay: '1s' } }] });
     await activate(line, job.task('only'), instant(1));
     line.time.advance(1_500);
@@ -83,13 +83,13 @@ describe('a minute of activity', () => {
     await finish(line, runs, ['success', 'failure', 'timeout', 'error']);
     await expectSame({ success: 1, failure: 1, timeout: 1, error: 1, started: 4, wait: 3.5, worst_wait: 2 });
     line.time.advance(minute);
-    // those that are tried again are runs of their own
+    // retries are runs of their own
     expect(await queueRetries(line)).toBe(2);
     await runAll(line, job);
     await expectSame({ success: 2, failure: 0, started: 2 });
   });
 
-  it('counts what was cancelled while it was queued and while it ran; only the latter had started', async () => {
+  it('a minute counts cancelled runs, queued or running; only the running ones count as started', async () => {
     const job = await line.job();
     const [queued = ''] = await activate(line, job.task('only'), instant(1));
     await cancel(line, queued);
@@ -103,14 +103,14 @@ describe('a minute of activity', () => {
   it.each([
     ['skip', 1],
     ['cancel_older', 2],
-  ])('counts what gave way to another instant (%s)', async (overlap, cancelled) => {
+  ])('a minute counts runs that gave way to another instant (%s)', async (overlap, cancelled) => {
     const tasks = [{ name: 'a', depends: ['trigger/t'] }];
     const job = await line.job({ triggers: [daily], tasks, max_active_instants: 1, overlap });
     const due = [new Date(line.time.now() - 250)];
     const how = () => ({ priority: 'normal', at: at(line), dues: due }) as const;
     const firing = (n: number) => [{ triggerId: job.trigger('t'), instantMs: Date.parse(instant(n)) }];
     await fireTriggers(line.db, firing(1), how());
-    // of cancel_older also one that waits behind the first
+    // with cancel_older also a run that waits behind the first
     if (overlap === 'cancel_older') await fireTriggers(line.db, firing(2), how());
     await fireTriggers(line.db, firing(3), how());
     await expectSame({ cancelled, started: 0 });
@@ -120,7 +120,7 @@ describe('a minute of activity', () => {
     await expectSame({ cancelled, success: 1 });
   });
 
-  it('counts what gives way when another ends, and what is deleted', async () => {
+  it('a minute counts runs that give way when another ends, and runs of deleted jobs', async () => {
     const tasks = [{ name: 'a', depends: ['trigger/t'] }];
     const job = await line.job({ triggers: [daily], tasks, max_active_instants: 1 });
     await fire(line, Array(4).fill(job.trigger('t')), [1, 2, 3, 4].map(instant));
@@ -131,7 +131,7 @@ describe('a minute of activity', () => {
     await expectSame({ success: 1, cancelled: 3 });
   });
 
-  it('counts what is given up', async () => {
+  it('a minute counts runs that were lost three times as errors', async () => {
     const lost = await line.job();
     await activate(line, lost.task('only'), instant(1));
     for (let n = 0; n < 3; n++) {
@@ -142,7 +142,7 @@ describe('a minute of activity', () => {
     await expectSame({ error: 1 });
   });
 
-  it('counts a result once, however often it is reported', async () => {
+  it('a minute counts a result once, however often it is reported', async () => {
     const job = await line.job();
     await activate(line, Array(2).fill(job.task('only')), [instant(1), instant(2)]);
     const runs = await claim(line, job.lane);
@@ -151,7 +151,7 @@ describe('a minute of activity', () => {
     await expectSame({ success: 2, failure: 0, started: 2 });
   });
 
-  it('takes in what many connections do at once, and none waits for another in vain', async () => {
+  it('concurrent connections are all counted, without deadlocks', async () => {
     const jobs = await Promise.all(Array.from({ length: 4 }, () => line.job({ triggers: [daily] })));
     const before = await firings(line.db, at(line));
     expect(before).toBeUndefined();
@@ -170,7 +170,7 @@ describe('a minute of activity', () => {
     expect(await firings(line.db, at(line))).toMatchObject({ fired: 80 });
   });
 
-  it('is forgotten after thirty days', async () => {
+  it('activity is deleted after thirty days', async () => {
     const job = await line.job();
     await activate(line, job.task('only'), instant(1));
     await runAll(line, job);
@@ -183,15 +183,15 @@ describe('a minute of activity', () => {
     line.time.advance(2 * minute);
     await pruneTenant(makeContext(line));
     expect(await minutes()).toEqual([]);
-    // what was compared so far is gone with it
+    // the runs that `expectSame` compares must go as well
     await line.db.exec(sql`delete from run`);
   });
 });
 
-describe('of an instant that fires', () => {
+describe('lateness of firings', () => {
   const made = () => line.job({ triggers: [daily], tasks: [{ name: 'a', depends: ['trigger/t'] }] });
 
-  it('lateness is counted from when it was due, also where no task depends on it', async () => {
+  it('lateness counts from the due time, also for a trigger without tasks', async () => {
     const [used, unused] = [await made(), await line.job({ triggers: [daily] })];
     const firing = (job: typeof used, n: number) => ({
       triggerId: job.trigger('t'),
@@ -200,7 +200,7 @@ describe('of an instant that fires', () => {
     const due = (ms: number): Date => new Date(line.time.now() - ms);
     await fireTriggers(line.db, [firing(unused, 1)], { priority: 'normal', at: at(line), dues: [due(30)] });
     expect(await firings(line.db, at(line))).toEqual({ fired: 1, late: 30, worst_late: 30 });
-    // one of these has fired before, and was counted then; a clock that is behind makes nothing early
+    // one of these has fired before, and was counted then; a clock that is behind does not make lateness negative
     const both = [firing(unused, 1), firing(used, 1)];
     await fireTriggers(line.db, both, { priority: 'normal', at: at(line), dues: [due(500), due(70)] });
     await fireTriggers(line.db, [firing(used, 2)], { priority: 'normal', at: at(line), dues: [due(-5)] });
@@ -208,7 +208,7 @@ describe('of an instant that fires', () => {
     expect(await firings(line.db, at(line))).toEqual({ fired: 3, late: 100, worst_late: 70 });
   });
 
-  it('that was missed, or is one of a backfill, nothing is counted', async () => {
+  it('missed instants and instants of a backfill are not counted', async () => {
     const job = await made();
     await fire(line, [job.trigger('t'), job.trigger('t')], [instant(1), instant(2)]);
     await fire(line, job.trigger('t'), instant(1), { cause: 'a backfill' });
@@ -216,7 +216,7 @@ describe('of an instant that fires', () => {
   });
 });
 
-describe('a scheduler', () => {
+describe('activity of a scheduler', () => {
   let all: Schedule;
   beforeAll(async () => {
     all = await Schedule.make();
@@ -224,7 +224,7 @@ describe('a scheduler', () => {
   afterEach(() => all.stop());
   afterAll(() => all.close());
 
-  it('counts what it fires when due, and not what it catches up', async () => {
+  it('a scheduler counts instants that fire on time, and not those that it catches up', async () => {
     const job = await all.triggered({ start: after(-5 * minute), offset: '30s' });
     await all.start();
     await all.waitForFiringCount(job, 5);
@@ -239,7 +239,7 @@ describe('a scheduler', () => {
     expect(await firings(all.line.db, new Date(after(0)))).toEqual({ fired: 1, late: 40, worst_late: 40 });
   });
 
-  it('of very many that are due at once also counts how long the last ones waited for the first', async () => {
+  it('with thousands of triggers due at once, lateness includes the wait for earlier commits', async () => {
     const many = await Schedule.make();
     try {
       const { line: own, ctx } = many;
@@ -260,7 +260,7 @@ describe('a scheduler', () => {
     }
   });
 
-  it('tells which triggers come next, the first first', async () => {
+  it('a scheduler reports the next triggers in order', async () => {
     const later = await all.triggered({ start: after(20 * minute) });
     const sooner = await all.triggered({ start: after(10 * minute) });
     await all.start();

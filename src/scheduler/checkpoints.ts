@@ -1,4 +1,4 @@
-/** The checkpoints of a scheduler, which a host's process passes. */
+/** Checkpoints of a scheduler, in the process of its host. */
 import { declareCheckpoints } from '../kernel/checkpoint.ts';
 
 export const { names: schedulerCheckpoints, checkpoint } = declareCheckpoints(
@@ -6,7 +6,7 @@ export const { names: schedulerCheckpoints, checkpoint } = declareCheckpoints(
   'triggers.settle',
   // missed instants that fire at once have fired, the marks have not moved past them
   'triggers.settle.fired',
-  // catch-up is noted in a transaction that has not moved the marks
+  // catch-up is inserted in a transaction that has not moved the marks yet
   'triggers.settle.noted',
   'triggers.settled',
   // due triggers are taken from the queue, not fired
@@ -15,14 +15,14 @@ export const { names: schedulerCheckpoints, checkpoint } = declareCheckpoints(
   'triggers.fired',
   // a piece of catch-up is read, not fired
   'catchup.piece',
-  // fired, the catch-up's row does not say so
+  // fired, the progress is not recorded in the catch-up's row
   'catchup.fired',
   'catchup.advanced',
   // a piece of a backfill is read, not fired
   'backfills.piece',
-  // fired and noted, the runs are not offered
+  // fired and recorded, the runs are not offered
   'backfills.fired',
-  // all of it is over, its row does not say so
+  // the backfill is over, its row does not record that
   'backfills.settle',
   'tokens.release',
   // tokens are released, the runs are not offered
@@ -35,7 +35,7 @@ export const { names: schedulerCheckpoints, checkpoint } = declareCheckpoints(
   'leases.sweep',
   // lost runs are taken back, and not offered
   'leases.swept',
-  // a change of a job is read, the trigger processor does not know
+  // a change of a job is read, the trigger processor has not received it
   'updates.read',
   // a pass of retention begins: a scheduler that dies here has just come up
   'housekeeping.pass',

@@ -1,4 +1,4 @@
-/** Changes that cross each other: a sweep and an apply, a cancel and a failure, two sweeps, a threshold that falls. */
+/** Concurrent changes: a sweep and an apply, a cancel and a failure, two sweeps, a lowered threshold. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   activate,
@@ -53,7 +53,7 @@ it('a sweep of strays does not remove a task that an apply is just restoring', a
   });
 });
 
-it('a run that fails by itself after it was to be cancelled is cancelled: no retry, nothing downstream', async () => {
+it('a run that fails after its cancellation was requested ends as cancelled: no retry, nothing downstream', async () => {
   const job = await line.job({
     tasks: [
       { name: 'a', retry: { max_attempts: 3 } },
@@ -67,7 +67,7 @@ it('a run that fails by itself after it was to be cancelled is cancelled: no ret
   expect(await historyOf(line, job.task('a'))).toMatchObject([{ state: 'cancelled' }]);
 });
 
-it('a threshold that falls lets go what has enough already', async () => {
+it('a lowered threshold releases tokens that already reach it', async () => {
   const triggers = [1, 2, 3].map((n) => ({ name: `t${n}`, start: day(1), period: '1d' }));
   const depends = triggers.map(({ name }) => `trigger/${name}`);
   const job = await line.job({ triggers, tasks: [{ name: 'join', depends }] });
@@ -79,7 +79,7 @@ it('a threshold that falls lets go what has enough already', async () => {
   expect(await countOf(line, job.task('join'), day(1))).toBe(0);
 });
 
-it('a run that was returned and claimed anew while a sweep waited is not taken from its new worker (I4)', async () => {
+it('a run that was returned and claimed again while a sweep waited is not taken from its new worker (I4)', async () => {
   const job = await line.job({ tasks: [{ name: 'a' }, { name: 'b' }] });
   await activate(line, job.task('a'), day(1));
   await activate(line, job.task('b'), day(1));
@@ -109,7 +109,7 @@ it('a run that was returned and claimed anew while a sweep waited is not taken f
   ]);
 });
 
-it('a run without a task, as a flow has, is handed out like any other', async () => {
+it('a run of a flow’s node, which has no task, is handed out like any other', async () => {
   const [lane, id, worker] = [`none:${newId()}`, newId(), newId()];
   await line.db.exec(sql`
     insert into live (id, origin, version, attempt, priority, lane, rank, queued_at)

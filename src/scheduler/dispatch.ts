@@ -1,33 +1,33 @@
 /**
- * Dispatch: offers ready runs to the broker. A sweep every second offers them again, in case a wake-up was lost, and tells
- * workers which of their runs to kill.
+ * Dispatch: sends hints about ready runs. A sweep every second sends them again, in case a wake-up was lost, and sends workers
+ * the cancellations of their runs.
  */
 import { checkpoint } from './checkpoints.ts';
 import type { Service } from '../kernel/service.ts';
 import { hintCancellations } from '../runs/claim.ts';
-import { lookForWork } from './queries.ts';
+import { findReadyLanes } from './queries.ts';
 import type { Scheduling } from './scheduling.ts';
 
 const sweepEveryMs = 1_000;
 
 export interface Dispatch extends Service {
-  /** Whether runs were ready when it last looked. */
+  /** Whether runs were ready at the last sweep. */
   readonly ready: () => boolean;
 }
 
 export function dispatch(scheduling: Scheduling): Dispatch {
   let ready = false;
-  return { ...offering(scheduling, (found) => (ready = found)), ready: () => ready };
+  return { ...makeService(scheduling, (found) => (ready = found)), ready: () => ready };
 }
 
-function offering(scheduling: Scheduling, onLook: (ready: boolean) => void): Service {
-  const { ctx, db, time, work, readied, sweepMs, stir, processor } = scheduling;
-  let lookedMs = Number.NEGATIVE_INFINITY;
-  /** The last two waits were ended by the bell. */
+function makeService(scheduling: Scheduling, onSweep: (ready: boolean) => void): Service {
+  const { ctx, db, time, work, readied, sweepMs, noteActivity, processor } = scheduling;
+  let sweptMs = Number.NEGATIVE_INFINITY;
+  /** Whether the bell ended the last wait, and the one before. */
   let rung = false;
   let wasRung = false;
   const offer = (lanes: readonly string[] | undefined): void => {
-    stir();
+    noteActivity();
     checkpoint('dispatch.offer');
     ctx.hints.send('ready', lanes);
   };
@@ -39,16 +39,16 @@ function offering(scheduling: Scheduling, onLook: (ready: boolean) => void): Ser
     if (rung) {
       ctx.hints.send('events');
       offer(readied.take());
-      // what was just offered would be found once more
-      if (!wasRung) lookedMs = time.now();
+      // a sweep now would find the same runs again
+      if (!wasRung) sweptMs = time.now();
     }
-    // a wait that was not cut short was long enough, though the clock may stand still
-    if (signal.aborted || (rung && time.now() - lookedMs < sweepEveryMs)) return () => wait(signal);
-    const { lanes, killed } = await lookForWork(db);
+    // a wait that the bell did not end lasted long enough, even if the clock stands still
+    if (signal.aborted || (rung && time.now() - sweptMs < sweepEveryMs)) return () => wait(signal);
+    const { lanes, killed } = await findReadyLanes(db);
     if (killed) await hintCancellations(ctx);
-    lookedMs = time.now();
+    sweptMs = time.now();
     const ready = lanes === undefined || lanes.length > 0;
-    onLook(ready);
+    onSweep(ready);
     if (ready) offer(lanes);
     return () => wait(signal);
   });

@@ -1,4 +1,4 @@
-/** What happens when a trigger is edited: the table of docs/jobs.md, line by line. */
+/** Edits of a trigger: the table of docs/jobs.md, line by line. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { makeContext } from '../../test/harness/engine-context.ts';
 import { makeDam, type TestJob } from '../../test/harness/pipeline.ts';
@@ -15,7 +15,7 @@ async function edit(job: TestJob, trigger: object): Promise<void> {
   all.tell(job);
 }
 
-describe('of a trigger that has fired to the present', () => {
+describe('edit of a trigger that has fired to the present', () => {
   beforeEach(async () => {
     all = await Schedule.make();
   });
@@ -31,7 +31,7 @@ describe('of a trigger that has fired to the present', () => {
     return job;
   };
 
-  it('a later start is waited for', async () => {
+  it('a trigger with a later start waits for it', async () => {
     const job = await settled();
     await edit(job, { ...daily, start: after(3 * day + minute) });
     await all.waitsFor(after(3 * day + minute));
@@ -39,7 +39,7 @@ describe('of a trigger that has fired to the present', () => {
     await all.firedAre(job, [...back(2, 0), after(3 * day + minute)]);
   });
 
-  it('an earlier start makes what lies before the first firing due, by the policy', async () => {
+  it('an earlier start makes instants before the first firing due, by the policy', async () => {
     const job = await settled();
     await edit(job, { ...daily, start: after(-5 * day) });
     await all.firedAre(job, back(5, 0));
@@ -48,11 +48,11 @@ describe('of a trigger that has fired to the present', () => {
   });
 
   it.each(['none', 'last'])(
-    'an earlier start is over and done with by %s, though the policy changes later',
+    'with `%s`, instants before the first firing are settled for good, even if the policy changes later',
     async (catchup) => {
       const job = await settled();
       await edit(job, { ...daily, start: after(-5 * day), catchup });
-      await until('it is taken in', async () => {
+      await until('the edit has taken effect', async () => {
         const { earliest } = await all.marks(job);
         return earliest?.getTime() === Date.parse(after(-5 * day)) || undefined;
       });
@@ -63,7 +63,7 @@ describe('of a trigger that has fired to the present', () => {
     },
   );
 
-  it('an end that lies before its next instant ends it', async () => {
+  it('an end before the next instant ends the trigger', async () => {
     const job = await settled();
     await edit(job, { ...daily, end: after(day) });
     await all.waitsFor(sentinel);
@@ -72,7 +72,7 @@ describe('of a trigger that has fired to the present', () => {
     expect(await all.fired(job)).toEqual(back(2, 0));
   });
 
-  it('a later end lets it go on, and what was missed since is due by the policy', async () => {
+  it('a later end makes the trigger continue, and instants missed since are due by the policy', async () => {
     const job = await all.triggered({ ...daily, end: after(day) });
     await all.start();
     await all.firedAre(job, back(2, 0));
@@ -83,7 +83,7 @@ describe('of a trigger that has fired to the present', () => {
     await all.waitsFor(after(4 * day));
   });
 
-  it('a new period counts from start, and goes on after the latest instant', async () => {
+  it('a new period counts from start, and continues after the latest instant', async () => {
     const job = await settled();
     await edit(job, { ...daily, period: '36h' });
     // start + 36 h and start + 48 h lie behind; start + 72 h is ahead
@@ -94,7 +94,7 @@ describe('of a trigger that has fired to the present', () => {
     await all.firedAre(job, [...back(2, 0), after(0.5 * day)]);
   });
 
-  it('a shorter period makes its instants since the latest one due, by the policy', async () => {
+  it('a shorter period makes its instants since the latest instant due, by the policy', async () => {
     const job = await settled();
     all.line.time.moveTo(after(0.5 * day + 2 * minute));
     await edit(job, { ...daily, period: '6h' });
@@ -105,7 +105,7 @@ describe('of a trigger that has fired to the present', () => {
     expect(await all.fired(job)).toHaveLength(5);
   });
 
-  it('a new expression goes on with the first time after the latest instant', async () => {
+  it('a new cron expression continues with its first time after the latest instant', async () => {
     const job = await settled();
     await edit(job, { start: daily.start, cron: '30 * * * *' });
     await all.waitsFor(after(30 * minute));
@@ -113,7 +113,7 @@ describe('of a trigger that has fired to the present', () => {
     await all.waitsFor(after(300 * minute));
   });
 
-  it('a new time zone counts its own wall times, from the latest instant on', async () => {
+  it('a new time zone applies its own local times, from the latest instant on', async () => {
     const cron = { start: daily.start, cron: '0 0 * * *' };
     const job = await all.triggered({ ...cron, period: undefined });
     await all.start();
@@ -126,7 +126,7 @@ describe('of a trigger that has fired to the present', () => {
     await all.waitsFor(after(day));
   });
 
-  it('a new offset holds for what comes after the latest instant; what is due by it is missed', async () => {
+  it('a new offset applies to instants after the latest one; instants that it makes due are missed', async () => {
     const job = await settled();
     await edit(job, { ...daily, offset: '6h' });
     await all.waitsFor(after(1.25 * day));
@@ -135,7 +135,7 @@ describe('of a trigger that has fired to the present', () => {
     await all.waitsFor(after(0.5 * day));
   });
 
-  it('removing it ends it, and adding it again goes on from the latest instant', async () => {
+  it('a removed trigger ends, and continues from the latest instant when it is added again', async () => {
     const job = await settled();
     await job.change({ triggers: [], tasks: [{ name: 'a' }] });
     all.tell(job);
@@ -146,7 +146,7 @@ describe('of a trigger that has fired to the present', () => {
   });
 });
 
-describe('what is still to be caught up', () => {
+describe('edit of a trigger with a pending catch-up', () => {
   /** Daily for nine days, the last of them now. */
   const daily = { start: after(-8 * day), period: '1d' };
 
@@ -160,7 +160,7 @@ describe('what is still to be caught up', () => {
   });
   afterAll(() => all.close());
 
-  /** Noted, and not begun: too many of its runs wait. */
+  /** A job whose catch-up is recorded but not begun, because too many of its runs wait. */
   const noted = async (): Promise<TestJob> => {
     const paused = await all.triggered(daily, { paused: true });
     await dam.hold(paused.trigger('t'));
@@ -169,20 +169,20 @@ describe('what is still to be caught up', () => {
     await all.waitUntilNoted(job);
     return job;
   };
-  /** Lets it go on, until all is caught up. */
+  /** Lets the catch-up continue until it is complete. Returns the fired instants. */
   const caughtUp = async (job: TestJob): Promise<string[]> => {
     await dam.letGo(job.trigger('t'));
     await all.waitUntilCaughtUp(job);
     return all.fired(job);
   };
 
-  it('does not fire from an earlier end on', async () => {
+  it('a pending catch-up does not fire instants from an earlier end on', async () => {
     const job = await noted();
     await edit(job, { ...daily, end: after(-4 * day) });
     expect(await caughtUp(job)).toEqual(back(8, 5));
   });
 
-  it('does not fire before a later start', async () => {
+  it('a pending catch-up does not fire instants before a later start', async () => {
     const job = await noted();
     await edit(job, { ...daily, start: after(-3 * day) });
     expect(await caughtUp(job)).toEqual(back(3, 0));
@@ -191,7 +191,7 @@ describe('what is still to be caught up', () => {
     expect(await caughtUp(other)).toEqual([]);
   });
 
-  it('follows a new period, expression or time zone', async () => {
+  it('a pending catch-up follows a new period, cron expression or time zone', async () => {
     const job = await noted();
     await edit(job, { ...daily, period: '2d' });
     expect(await caughtUp(job)).toEqual([8, 6, 4, 2, 0].map((n) => after(-n * day)));
@@ -200,13 +200,13 @@ describe('what is still to be caught up', () => {
     expect(await caughtUp(other)).toEqual([after(-8 * day), after(-7 * day), noon]);
   });
 
-  it('fires at once whatever the new offset is: it was due', async () => {
+  it('a pending catch-up fires at once whatever the new offset is, because its instants were due', async () => {
     const job = await noted();
     await edit(job, { ...daily, offset: '2d' });
     expect(await caughtUp(job)).toEqual(back(8, 0));
   });
 
-  it('is dropped by none, and but for the newest by last', async () => {
+  it('a pending catch-up is dropped with `none`, and reduced to the newest instant with `last`', async () => {
     const job = await noted();
     await edit(job, { ...daily, catchup: 'none' });
     expect(await caughtUp(job)).toEqual([]);
@@ -215,20 +215,20 @@ describe('what is still to be caught up', () => {
     expect(await caughtUp(other)).toEqual([noon]);
   });
 
-  it('is fired only as far back as a new window reaches', async () => {
+  it('a pending catch-up fires only as far back as a new window reaches', async () => {
     const job = await noted();
     await edit(job, { ...daily, catchup_window: '3d 1h' });
     expect(await caughtUp(job)).toEqual(back(3, 0));
   });
 
-  it('is dropped with its trigger', async () => {
+  it('a pending catch-up is dropped with its trigger', async () => {
     const job = await noted();
     await job.change({ triggers: [], tasks: [{ name: 'a' }] });
     all.tell(job);
     expect(await caughtUp(job)).toEqual([]);
   });
 
-  it('is looked at anew after a restart when the edit came while nothing ran', async () => {
+  it('a pending catch-up follows an edit that was made while no scheduler ran', async () => {
     const job = await noted();
     await all.stop();
     await job.change({ triggers: [{ name: 't', ...daily, end: after(-4 * day) }] });

@@ -1,4 +1,4 @@
-/** The stage that fires triggers and counts tokens (I1, I2), on two connections at once where order matters. */
+/** The stage that fires triggers and counts tokens (I1, I2), with two concurrent connections if order matters. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   activate,
@@ -26,7 +26,7 @@ const triggered = (threshold = 1) =>
   line.job({ triggers: [{ name: 't', ...daily }], tasks: [{ name: 'a', depends: ['trigger/t'], threshold }] });
 
 describe('firing', () => {
-  it('makes a token and a run, and moves the trigger’s marks', async () => {
+  it('a firing makes a token and a run, and moves the trigger’s marks', async () => {
     const job = await triggered();
     expect(await fire(line, job.trigger('t'), [day(3)])).toEqual({ fired: 1, created: 1 });
     expect(await countOf(line, job.task('a'), day(3))).toBe(0);
@@ -35,7 +35,7 @@ describe('firing', () => {
     expect(marks).toEqual({ earliest: new Date(day(2)), latest: new Date(day(5)) });
   });
 
-  it('fires an instant once per cause, in one batch, later, or again with another (I1)', async () => {
+  it('an instant fires once per cause, in one batch or in several (I1)', async () => {
     const job = await triggered();
     const t = job.trigger('t');
     expect(await fire(line, [t, t, t], [day(1), day(1), day(2)])).toEqual({ fired: 2, created: 2 });
@@ -44,7 +44,7 @@ describe('firing', () => {
     expect(await runsOf(line, job.task('a'))).toBe(4);
   });
 
-  it('fires once although two connections fire the same instants in opposite orders at once (I1)', async () => {
+  it('instants fire once although two connections fire them concurrently in opposite orders (I1)', async () => {
     for (let round = 0; round < 10; round++) {
       const jobs = await Promise.all([triggered(), triggered(), triggered()]);
       const triggers = jobs.map((job) => job.trigger('t'));
@@ -58,7 +58,7 @@ describe('firing', () => {
     }
   });
 
-  it('puts the token at the instant plus the edge’s offset, several from one trigger', async () => {
+  it('tokens are placed at the instant plus the offset of each edge', async () => {
     const job = await line.job({
       triggers: [{ name: 't', ...daily }],
       tasks: [{ name: 'a', depends: ['trigger/t', 'trigger/t@1d'] }],
@@ -71,16 +71,16 @@ describe('firing', () => {
     expect((await claim(line, job.lane)).map((run) => run.instant.toISOString())).toEqual([day(3)]);
   });
 
-  it('of a trigger without edges is recorded and does nothing', async () => {
+  it('a firing of a trigger without edges is recorded and makes no run', async () => {
     const job = await line.job({ triggers: [{ name: 't', ...daily }], tasks: [{ name: 'a' }] });
     expect(await fire(line, job.trigger('t'), day(1))).toEqual({ fired: 1, created: 0 });
   });
 
-  it('of nothing is nothing', async () => {
+  it('an empty batch fires nothing', async () => {
     expect(await fire(line, [], [])).toEqual({ fired: 0, created: 0 });
   });
 
-  it('writes an event for each run that it makes, with its cause, in the same commit', async () => {
+  it('a firing writes an event for each run, with its cause, in the same commit', async () => {
     const job = await triggered();
     await fire(line, job.trigger('t'), day(1));
     const [run] = await claim(line, job.lane);
@@ -92,7 +92,7 @@ describe('firing', () => {
   });
 });
 
-describe('the order of runs', () => {
+describe('order of runs', () => {
   const queued = async (order: 'earliest' | 'latest' | 'random'): Promise<string[]> => {
     const job = await triggered();
     const instants = Array.from({ length: 30 }, (_, i) => day(i + 1));
@@ -108,7 +108,7 @@ describe('the order of runs', () => {
     return seen;
   };
 
-  it('that are made together is the one that the policy names', async () => {
+  it('runs that are created together are claimed in the order of the policy', async () => {
     const ascending = Array.from({ length: 30 }, (_, i) => day(i + 1));
     expect(await queued('earliest')).toEqual(ascending);
     expect(await queued('latest')).toEqual(ascending.toReversed());
@@ -118,8 +118,8 @@ describe('the order of runs', () => {
   });
 });
 
-describe('counting', () => {
-  it('reaches the threshold, takes it off, and keeps what is over (I2)', async () => {
+describe('token count', () => {
+  it('a count that reaches the threshold makes a run, and keeps the surplus (I2)', async () => {
     const job = await triggered(3);
     const fireBy = (cause: string) => fire(line, job.trigger('t'), day(1), { cause });
     for (const [cause, created, left] of [
@@ -133,7 +133,7 @@ describe('counting', () => {
     }
   });
 
-  it('with threshold 1 and two parents runs twice', async () => {
+  it('a task with threshold 1 and two parents runs twice', async () => {
     const job = await line.job({
       triggers: [
         { name: 't', ...daily },
@@ -145,7 +145,7 @@ describe('counting', () => {
     expect(await countOf(line, job.task('a'), day(1))).toBe(0);
   });
 
-  it('that sums up to several thresholds at once makes as many runs', async () => {
+  it('a count of several thresholds at once makes as many runs', async () => {
     const triggers = Array.from({ length: 7 }, (_, i) => ({ name: `t${i}`, ...daily }));
     const depends = triggers.map(({ name }) => `trigger/${name}`);
     const job = await line.job({ triggers, tasks: [{ name: 'a', depends, threshold: 3 }] });
@@ -160,7 +160,7 @@ describe('counting', () => {
     expect(await countOf(line, job.task('a'), day(1))).toBe(1);
   });
 
-  it('takes the highest priority of the tokens that a run is made of', async () => {
+  it('a run gets the highest priority of its tokens', async () => {
     const job = await triggered(2);
     const t = job.trigger('t');
     await fire(line, t, day(1), { cause: 'a', priority: 'high' });
@@ -170,7 +170,7 @@ describe('counting', () => {
     expect((await claim(line, job.lane)).map((run) => run.priority).toSorted()).toEqual(['high', 'low']);
   });
 
-  it('is never negative: the table itself refuses', async () => {
+  it('a count is never negative: a constraint of the table refuses it', async () => {
     const job = await triggered(2);
     await fire(line, job.trigger('t'), day(1));
     await expect(line.db.exec(sql`update token set count = -1 where task_id = ${job.task('a')}`)).rejects.toMatchObject(
@@ -181,8 +181,8 @@ describe('counting', () => {
   });
 });
 
-describe('a fan-in', () => {
-  it('runs once though its two parents finish at the same time on two connections (I2, I3)', async () => {
+describe('fan-in', () => {
+  it('a fan-in runs once although its two parents finish at the same time on two connections (I2, I3)', async () => {
     const job = await line.job({
       tasks: [{ name: 'left' }, { name: 'right' }, { name: 'join', depends: ['task/left', 'task/right'] }],
     });
@@ -209,7 +209,7 @@ describe('a fan-in', () => {
     expect(counts).toEqual([{ count: 0 }]);
   });
 
-  it('at hundreds of instants in crossing batches runs once each and does not deadlock', async () => {
+  it('a fan-in at hundreds of instants in crossing batches runs once each and does not deadlock', async () => {
     const job = await line.job({
       tasks: [{ name: 'left' }, { name: 'right' }, { name: 'join', depends: ['task/left', 'task/right'] }],
     });
@@ -227,7 +227,7 @@ describe('a fan-in', () => {
     expect(await runsOf(line, job.task('join'))).toBe(300);
   });
 
-  it('counts a parent that runs again', async () => {
+  it('a parent that runs again is counted again', async () => {
     const job = await line.job({ tasks: [{ name: 'up' }, { name: 'down', depends: ['task/up'] }] });
     for (const expected of [1, 2]) {
       await activate(line, job.task('up'), day(1));

@@ -1,6 +1,6 @@
 /**
- * What a trigger will do, told beforehand: its next firings, and all that applying it now would cause. It asks what the
- * trigger processor would do (`arrival.ts`), counts instead of walking, and lists only so many. Pure.
+ * Predicts what a trigger will do: its next firings, and everything that applying it now would cause. Uses the decisions of
+ * the trigger processor (`arrival.ts`), counts instants instead of walking them, and lists at most 100. Pure.
  */
 import { countInstants, instantsBetween, nextInstant, type Schedule } from '../calendar/schedule.ts';
 import { arrive, newestIn, type Range } from './arrival.ts';
@@ -12,7 +12,10 @@ export interface Coming {
   readonly dueMs: number;
 }
 
-/** Instants of ranges: how many, the first of them in order (or the first after one), how many more, and the last. */
+/**
+ * Instants of ranges: `total` of them, the `first` ones in order (those after `afterMs`, if it is given), how many `more`
+ * follow these, and the `last`.
+ */
 interface Summary {
   readonly total: number;
   readonly first: readonly number[];
@@ -21,22 +24,22 @@ interface Summary {
 }
 
 export interface Outlook {
-  /** Fire at once, as if on time. */
+  /** Instants that fire at once, as if on time. */
   readonly fires: readonly number[];
   readonly caughtUp: Summary;
   readonly skipped: Summary;
   readonly next: readonly Coming[];
 }
 
-const mostListed = 100;
+const maxListed = 100;
 
-/** The instant that fires next; of one that was just made or unpaused, as if that were now. */
+/** The instant that fires next. A trigger that is not known counts as created or unpaused now. */
 export function nextOf(trigger: TriggerRow, schedule: Schedule, nowMs: number, known: boolean): number | undefined {
   const since = known ? trigger.since : new Date(nowMs);
   return arrive({ ...trigger, since }, schedule, nowMs, known).next;
 }
 
-/** So many instants, from `firstMs` on. */
+/** `count` instants, from `firstMs` on. */
 export function comingFrom(
   trigger: Pick<TriggerRow, 'offset_ms'>,
   schedule: Schedule,
@@ -52,9 +55,9 @@ export function comingFrom(
 
 export interface Circumstances {
   readonly nowMs: number;
-  /** The trigger is alive now, and is only edited. */
+  /** The trigger is active now, and is only edited. */
   readonly known: boolean;
-  /** Of what is caught up, list what comes after this. */
+  /** List caught-up instants after this one. */
   readonly afterMs?: number | undefined;
 }
 
@@ -72,7 +75,7 @@ export function outlookOf(trigger: TriggerRow, schedule: Schedule, circumstances
   };
 }
 
-/** The ranges are in order, and there is an instant in each. */
+/** The ranges must be in order, and contain at least one instant each. */
 function summaryOf(schedule: Schedule, ranges: readonly Range[], afterMs = Number.NEGATIVE_INFINITY): Summary {
   const first: number[] = [];
   let total = 0;
@@ -82,7 +85,7 @@ function summaryOf(schedule: Schedule, ranges: readonly Range[], afterMs = Numbe
     const restMs = Math.max(fromMs, Math.min(afterMs + 1, toMs));
     rest += countInstants(schedule, restMs, toMs);
     for (const instant of instantsBetween(schedule, restMs, toMs)) {
-      if (first.length === mostListed) break;
+      if (first.length === maxListed) break;
       first.push(instant);
     }
   }

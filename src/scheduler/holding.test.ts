@@ -1,4 +1,4 @@
-/** What does not run now: paused jobs, cleared and activated tokens, cancelled runs, tasks and jobs that are gone. */
+/** Paused jobs, cleared and activated tokens, cancelled runs, and removed tasks and jobs. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   activate,
@@ -36,8 +36,8 @@ const triggered = (threshold = 1, more: object = {}) =>
   line.job({ triggers: [daily], tasks: [{ name: 'a', depends: ['trigger/t'], threshold, ...more }] });
 const heldOf = (task: string) => line.db.rows(sql`select instant, reason from held where task_id = ${task}`);
 
-describe('a paused task', () => {
-  it('collects tokens without running, and says which wait', async () => {
+describe('paused task', () => {
+  it('a paused task collects tokens without running, and records which are held', async () => {
     const job = await triggered(2);
     await pauseTasks(line, job, true);
     await fire(line, job.trigger('t'), day(1), { cause: '1' });
@@ -49,7 +49,7 @@ describe('a paused task', () => {
     expect(await countOf(line, job.task('a'), day(1))).toBe(2);
   });
 
-  it('runs every multiple of its threshold when it is released, at the priority the tokens came with', async () => {
+  it('a released task runs once per multiple of its threshold, at the priority of the tokens', async () => {
     const job = await triggered(2);
     await pauseTasks(line, job, true);
     for (const cause of ['1', '2', '3', '4', '5'])
@@ -62,7 +62,7 @@ describe('a paused task', () => {
     expect(await heldOf(job.task('a'))).toEqual([]);
   });
 
-  it('is released in batches, all of it, once, though two release at the same time', async () => {
+  it('held tokens are released completely and once, in batches, by two concurrent releases', async () => {
     const job = await triggered();
     await pauseTasks(line, job, true);
     await fire(
@@ -80,7 +80,7 @@ describe('a paused task', () => {
     expect(await runsOf(line, job.task('a'))).toBe(60);
   });
 
-  it('that gets its last token after it was released runs by that token', async () => {
+  it('a task that gets its last token after its release runs with that token', async () => {
     const job = await triggered(2);
     await pauseTasks(line, job, true);
     await fire(line, job.trigger('t'), day(1), { cause: '1' });
@@ -89,7 +89,7 @@ describe('a paused task', () => {
     expect(await fire(line, job.trigger('t'), day(1), { cause: '2' })).toMatchObject({ created: 1 });
   });
 
-  it('keeps a retry and an activation that come meanwhile, parked, until it is released', async () => {
+  it('retries and activations of a paused task stay parked until its release', async () => {
     const job = await triggered(1, { retry: { max_attempts: 2, delay: '1s' } });
     await fire(line, job.trigger('t'), day(1));
     const runs = await claim(line, job.lane);
@@ -104,7 +104,7 @@ describe('a paused task', () => {
     expect((await claim(line, job.lane)).map((run) => run.attempt).toSorted((a, b) => a - b)).toEqual([1, 2]);
   });
 
-  it('is not released by someone who then waits for one who waits for him', async () => {
+  it('releasing, activating and clearing concurrently do not deadlock', async () => {
     for (let round = 0; round < 15; round++) {
       const job = await triggered();
       const instants = days(20);
@@ -131,8 +131,8 @@ describe('a paused task', () => {
   });
 });
 
-describe('a token that is full since the threshold was lowered', () => {
-  it('runs, though a stage counted it by the old threshold while that was changed', async () => {
+describe('lowered threshold', () => {
+  it('a token that a concurrent stage counted by the old threshold runs', async () => {
     const job = await triggered(3);
     await fire(line, job.trigger('t'), day(1), { cause: 'first' });
     await line.db.transaction(async (tx) => {
@@ -147,8 +147,8 @@ describe('a token that is full since the threshold was lowered', () => {
   });
 });
 
-describe('an activation', () => {
-  it('runs at once, and a partial count starts again from nothing', async () => {
+describe('activation', () => {
+  it('an activated task runs at once, and a partial count starts again from zero', async () => {
     const job = await triggered(3);
     await fire(line, job.trigger('t'), day(1), { cause: '1' });
     await fire(line, job.trigger('t'), day(1), { cause: '2' });
@@ -158,18 +158,18 @@ describe('an activation', () => {
     expect(await countOf(line, job.task('a'), day(1))).toBe(1);
   });
 
-  it('twice at once makes two runs, not one and not an error', async () => {
+  it('two concurrent activations make two runs', async () => {
     const job = await triggered();
     const runs = await Promise.all([1, 2].map(() => activate(line, job.task('a'), day(1))));
     expect(new Set(runs.flat()).size).toBe(2);
   });
 
-  it('that names a token twice is not refused', async () => {
+  it('an activation that names a token twice makes one run', async () => {
     const job = await triggered();
     await expect(activate(line, [job.task('a'), job.task('a')], [day(1), day(1)])).resolves.toHaveLength(1);
   });
 
-  it('of a held token takes it out of what is held', async () => {
+  it('an activated token is no longer held', async () => {
     const job = await triggered();
     await pauseTasks(line, job, true);
     await fire(line, job.trigger('t'), day(1));
@@ -181,8 +181,8 @@ describe('an activation', () => {
   });
 });
 
-describe('clearing an instant', () => {
-  it('takes counts, held tokens and retries away, of that instant only, and leaves runs alone', async () => {
+describe('clear', () => {
+  it('clearing an instant removes its counts, held tokens and retries, and keeps its runs', async () => {
     const job = await triggered(2, { retry: { max_attempts: 2, delay: '1h' } });
     for (const cause of ['1', '2']) await fire(line, job.trigger('t'), day(1), { cause });
     await runAll(line, job, 'failure');
@@ -197,8 +197,8 @@ describe('clearing an instant', () => {
   });
 });
 
-describe('cancelling', () => {
-  it('ends a queued run at once, and nothing flows from it', async () => {
+describe('cancel', () => {
+  it('a queued run is cancelled at once, and makes no tokens downstream', async () => {
     const job = await line.job({ tasks: [{ name: 'a' }, { name: 'b', depends_done: ['task/a'] }] });
     const [run = ''] = await activate(line, job.task('a'), day(1));
     expect(await cancel(line, run)).toBe('cancelled');
@@ -210,7 +210,7 @@ describe('cancelling', () => {
     expect(await cancel(line, run)).toBe('finished');
   });
 
-  it('marks a running one, which ends when its worker says so', async () => {
+  it('a running run is marked, and ends when its worker reports', async () => {
     const job = await line.job({ tasks: [{ name: 'a' }, { name: 'b', depends_done: ['task/a'] }] });
     await activate(line, job.task('a'), day(1));
     const runs = await claim(line, job.lane);
@@ -219,7 +219,7 @@ describe('cancelling', () => {
     expect(await historyOf(line, job.task('a'))).toMatchObject([{ state: 'cancelled', reason: 'cancelled by test' }]);
   });
 
-  it('drops a retry that waits', async () => {
+  it('cancelling drops a pending retry', async () => {
     const job = await line.job({ tasks: [{ name: 'a', retry: { max_attempts: 2, delay: '1s' } }] });
     await activate(line, job.task('a'), day(1));
     const [run] = await runAll(line, job, 'failure');
@@ -230,12 +230,12 @@ describe('cancelling', () => {
   });
 });
 
-describe('a task that a new version no longer names', () => {
+describe('removed task', () => {
   const two = {
     tasks: [{ name: 'a' }, { name: 'gone', depends: ['task/a'], retry: { max_attempts: 2, delay: '1s' } }],
   };
 
-  it('runs no more: not by its parents, by retries, or from the queue', async () => {
+  it('a removed task no longer runs, neither by its parents, nor by retries, nor from the queue', async () => {
     const job = await line.job(two);
     await activate(line, [job.task('gone'), job.task('a'), job.task('gone')], [day(1), day(2), day(3)]);
     const [first, ...rest] = (await claim(line, job.lane, { places: 1 })).concat(
@@ -258,7 +258,7 @@ describe('a task that a new version no longer names', () => {
     expect(await line.db.rows(sql`select * from live where task_id = ${job.task('gone')} and not parked`)).toEqual([]);
   });
 
-  it('has what was queued cancelled; what runs may finish, and nothing flows from it', async () => {
+  it('queued runs of a removed task are cancelled; running ones may finish, without tokens downstream', async () => {
     const job = await line.job({ tasks: [...two.tasks, { name: 'after', depends: ['task/gone'] }] });
     await activate(line, job.task('gone'), day(1));
     const running = await claim(line, job.lane);
@@ -268,7 +268,7 @@ describe('a task that a new version no longer names', () => {
     expect(await finish(line, running)).toEqual({ applied: 1, created: 0, retries: 0 });
   });
 
-  it('leaves nothing behind of a stage that was under way when it was removed', async () => {
+  it('a run that a concurrent stage has queued for a removed task is cancelled', async () => {
     const job = await line.job(two);
     await job.change({ tasks: [{ name: 'a' }] });
     await line.db.exec(sql`
@@ -279,7 +279,7 @@ describe('a task that a new version no longer names', () => {
     expect(await historyOf(line, job.task('gone'))).toMatchObject([{ state: 'cancelled', reason: 'task removed' }]);
   });
 
-  it('leaves nothing behind at a limit either, where nobody would let it through', async () => {
+  it('a run of a removed task that waits at a limit is cancelled as well', async () => {
     const limited = { name: 'gone', max_running: 1 };
     const job = await line.job({ tasks: [{ name: 'a' }, limited] });
     await job.change({ tasks: [{ name: 'a' }] });
@@ -291,7 +291,7 @@ describe('a task that a new version no longer names', () => {
     expect(await historyOf(line, gone)).toMatchObject([{ id, state: 'cancelled', reason: 'task removed' }]);
   });
 
-  it('runs again when a later version names it', async () => {
+  it('a removed task runs again when a later version names it', async () => {
     const job = await line.job(two);
     await job.change({ tasks: [{ name: 'a' }] });
     const revived = await job.change(two);
@@ -302,8 +302,8 @@ describe('a task that a new version no longer names', () => {
   });
 });
 
-describe('a deleted job', () => {
-  it('leaves nothing that could still run, and keeps its history', async () => {
+describe('deleted job', () => {
+  it('a deleted job has nothing left to run, and keeps its history', async () => {
     const job = await triggered(1, { retry: { max_attempts: 2, delay: '1s' } });
     await fire(
       line,
@@ -328,7 +328,7 @@ describe('a deleted job', () => {
 });
 
 describe('token counts', () => {
-  it('are what was counted less what was consumed, never negative, after any mixture of stages at once', async () => {
+  it('token counts are exact and never negative after any mixture of concurrent stages', async () => {
     const job = await line.job({
       triggers: [daily],
       tasks: [
@@ -362,7 +362,7 @@ describe('token counts', () => {
       await queueRetries(line);
       await runAll(line, job);
     }
-    // every firing made one token of a, hence one chain of attempts that ended once, hence one token of b
+    // every firing made one token of a, so one chain of attempts that ended once, so one token of b
     const ended = await line.db.one(sql`
       select (select count(*) from run where task_id = ${job.task('a')} and attempt = 1) as first_attempts,
              (select count(*) from run where task_id = ${job.task('b')} and attempt = 1) as of_b,

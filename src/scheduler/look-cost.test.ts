@@ -4,7 +4,7 @@ import { makeJob } from '../../test/harness/runs.ts';
 import { statementsOf } from '../../test/harness/scans.ts';
 import { makeTenantApi, type TenantApi } from '../../test/harness/tenant-api.ts';
 import { type Db, sql } from '../kernel/sql.ts';
-import { anyWaiting, anyWithWorkers, lookForWork } from './queries.ts';
+import { anyWaiting, anyWithWorkers, findReadyLanes } from './queries.ts';
 
 const queuedRuns = 20_000;
 /** 8 KiB each. The queue of this test has about 400. */
@@ -29,7 +29,7 @@ async function fillQueue(): Promise<void> {
 const looks: [string, (db: Db) => Promise<unknown>][] = [
   ['whether anything waits', anyWaiting],
   ['whether workers hold runs', anyWithWorkers],
-  ['which lanes are ready', lookForWork],
+  ['which lanes are ready', findReadyLanes],
 ];
 
 describe.each(['force_custom_plan', 'force_generic_plan'])('With %s', (mode) => {

@@ -1,4 +1,4 @@
-/** Whoever makes runs ready says in which lanes, so that no worker is made to look for what it cannot take. */
+/** Hints about ready runs name the lanes, so that workers of other lanes do not poll in vain. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { makeContext, type TestContext } from '../../test/harness/engine-context.ts';
 import { claim, makePipeline, type Pipeline } from '../../test/harness/pipeline.ts';
@@ -36,7 +36,7 @@ async function succeed(lane: string, state: Report['state'] = 'success'): Promis
 
 const triggers = [{ name: 't', start: noon, period: '1h' }];
 
-it('firings and reports name the lanes of the runs that they made', async () => {
+it('firings and reports name the lanes of the runs that they create', async () => {
   const job = await line.job({
     triggers,
     tasks: [
@@ -50,7 +50,7 @@ it('firings and reports name the lanes of the runs that they made', async () => 
   expect(offered).toEqual([['none:three']]);
 });
 
-it('runs that come back, or pass a gate, may be in any', async () => {
+it('hints about returned runs, and runs behind a gate, name no lanes', async () => {
   const job = await line.job({
     triggers,
     tasks: [{ name: 'a', depends: ['trigger/t'], queue: 'one', max_running: 1 }],

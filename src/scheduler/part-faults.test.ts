@@ -8,7 +8,7 @@ const noon = '2026-06-01T12:00:00Z';
 
 afterEach(() => void vi.restoreAllMocks());
 
-/** Both clocks, or one of them. */
+/** Controls the database's clock (`time`) and this machine's clock; `pass` moves both. */
 function makeClocks() {
   const time = new HandTime(noon);
   let ownMs = 0;
@@ -26,7 +26,7 @@ const fail = (message: string) => async (): Promise<never> => {
   throw new Error(message);
 };
 
-/** An attempt that goes on until it is ended. */
+/** An attempt that lasts until `end` is called. */
 function hang(faults: PartFaults, part: Part): { progress: Progress; end(): Promise<void> } {
   let end = (): void => {};
   let progress: Progress = () => {};
@@ -128,7 +128,7 @@ it('An attempt that makes progress does not hang', async () => {
   await attempt.end();
 });
 
-it('Of two attempts at a time the one that hangs is reported', async () => {
+it('Of two concurrent attempts, the one that hangs is reported', async () => {
   const { time, pass } = makeClocks();
   const faults = new PartFaults(time);
   const attempt = hang(faults, firing);
@@ -138,7 +138,7 @@ it('Of two attempts at a time the one that hangs is reported', async () => {
   await attempt.end();
 });
 
-it('A part that only tidies up may take minutes', async () => {
+it('An attempt of a part that is not vital may take ten minutes', async () => {
   const { time, pass } = makeClocks();
   const faults = new PartFaults(time);
   const attempt = hang(faults, pruning);

@@ -1,11 +1,11 @@
 /**
- * The parts of a scheduler that do not work. A part is one duty: firing triggers, offering runs, forgetting old runs.
+ * Tracks which parts of a scheduler do not work. A part is one duty: firing triggers, offering runs, forgetting old runs.
  *
- * 1. A part has a fault while it has not succeeded since an attempt failed, or while one attempt goes on for too long.
- * 2. `failingMs` covers attempts only: a part that failed once and was not tried again does not grow older.
- * 3. An attempt covers only work, no waiting. A step of it that is done counts as progress: the attempt then does not hang.
+ * 1. A part has a fault from a failed attempt until the next success, and while one attempt takes too long.
+ * 2. `failingMs` covers attempts only: the fault of a part that failed once and was not tried again does not grow older.
+ * 3. An attempt covers work only, no waiting. A finished step counts as progress: an attempt with progress does not hang.
  *
- * Durations are of this machine's own clock. A database clock that is set forward or back makes no fault older or younger.
+ * Durations are measured with this machine's monotonic clock, so that a change of the database's clock has no effect.
  */
 import type { PartFault } from '../contract/engine.ts';
 import type { Time } from '../kernel/time.ts';
@@ -14,11 +14,11 @@ export interface Part {
   /** What the part does, in words: "firing triggers". */
   readonly doing: string;
   readonly isVital: boolean;
-  /** Errors that say nothing of this part; they pass through. */
+  /** Errors that do not count as failures of this part; they are thrown on. */
   readonly ignores?: (error: unknown) => boolean;
 }
 
-/** Tells that a step of an attempt is done. */
+/** Records that a step of an attempt is done. */
 export type Progress = () => void;
 
 interface Moment {
@@ -33,7 +33,7 @@ interface Attempt {
 }
 
 interface Failures {
-  /** When the first attempt began that failed since the last success. */
+  /** The beginning of the first failed attempt since the last success. */
   readonly began: Moment;
   readonly lastOwnMs: number;
   readonly message: string;
@@ -41,15 +41,15 @@ interface Failures {
 
 interface Standing {
   readonly part: Part;
-  /** Firing has two attempts under way at a time. */
+  /** Several, because firing has two attempts under way at a time. */
   readonly underWay: Set<Attempt>;
   failures: Failures | undefined;
 }
 
 /** An attempt without progress for this long counts as a fault. Vital work is done in batches of far less than a second. */
 const slowMs = 3_000;
-/** Work that only tidies up may be long, and waits for its turn among the tenants of a host. */
-const slowTidyingMs = 660_000;
+/** The same for parts that are not vital: their work may be long, and waits in line among the tenants of a host. */
+const slowHousekeepingMs = 660_000;
 
 export class PartFaults {
   readonly #time: Time;
@@ -76,13 +76,13 @@ export class PartFaults {
     }
   }
 
-  /** A failure of a part that was found out elsewhere. */
+  /** Records a failure that was noticed outside of an attempt. */
   fail(part: Part, error: unknown): void {
     const began = this.#now();
     this.#note(this.#standingOf(part), { began, progressed: began }, error);
   }
 
-  /** Nothing is left that this part could not do. */
+  /** Forgets the failures of a part: the work that failed is no longer needed. */
   clear(part: Part): void {
     this.#standingOf(part).failures = undefined;
   }
@@ -111,7 +111,7 @@ export class PartFaults {
 }
 
 function faultOf({ part: { doing, isVital }, underWay, failures }: Standing, nowMs: number): PartFault | undefined {
-  const allowedMs = isVital ? slowMs : slowTidyingMs;
+  const allowedMs = isVital ? slowMs : slowHousekeepingMs;
   const slow = [...underWay].find(({ progressed }) => nowMs - progressed.ownMs >= allowedMs);
   const underWayMs = slow && nowMs - slow.progressed.ownMs;
   const about = { doing, isVital, ...(underWayMs !== undefined && { underWayMs }) };

@@ -1,4 +1,4 @@
-/** What a scheduler says of itself: which of its parts do not work, and whether runs are ready. */
+/** What a scheduler reports about itself: parts that do not work, queued triggers, and whether runs are ready. */
 import type { ClientBase } from 'pg';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { activate, claim } from '../../test/harness/pipeline.ts';
@@ -21,7 +21,7 @@ afterEach(async () => {
   await all.close();
 });
 
-/** Passes on every clock: too long for an attempt. */
+/** Time by which `pass` moves all clocks: too long for an attempt. */
 const passedMs = 80_000;
 
 function pass(): void {
@@ -30,7 +30,7 @@ function pass(): void {
   all.line.time.advance(passedMs);
 }
 
-/** Time goes on meanwhile: whoever lay down just after it passed would sleep for good. */
+/** Advances the time meanwhile, because a part that began to sleep after `pass` would not wake up. */
 async function untilWell(): Promise<void> {
   await until('no part hangs', async () => {
     all.line.time.advance(1_000);
@@ -46,18 +46,18 @@ async function isWaitedFor(client: ClientBase, table: string): Promise<boolean> 
   return (await client.query(waiting, [`millrace.${table}`])).rows.length > 0;
 }
 
-it('answers a probe while its parts wait for something to do', async () => {
+it('a scheduler answers a probe while its parts wait for work', async () => {
   await scheduler.probe();
   pass();
   await untilWell();
 });
 
-it('names the parts that hang, until they go on', async () => {
+it('a scheduler names the parts that hang, until they continue', async () => {
   await withClient(all.line.address, async (client) => {
     await client.query('begin; lock table millrace.live in access exclusive mode');
-    // dispatch comes round to the table, and does not come back
+    // the next sweep of dispatch waits for the table
     all.line.time.advance(1_000);
-    await until('somebody waits for the table', () => isWaitedFor(client, 'live'));
+    await until('a statement waits for the table', () => isWaitedFor(client, 'live'));
     pass();
     await expect(scheduler.probe()).rejects.toThrow(/^no progress for a minute: .*offering runs/);
     const dispatch = scheduler.faults?.().find(({ doing }) => doing === 'offering runs');
@@ -68,7 +68,7 @@ it('names the parts that hang, until they go on', async () => {
   await untilWell();
 });
 
-/** Statements of somebody who breaks the tenant under a scheduler that runs, and of somebody who repairs it. */
+/** Statements that break the tenant of a running scheduler, and the parts that then fail. */
 const breaks = [
   ['a renamed function', 'alter function millrace.fire_triggers rename to lost', /firing triggers/],
   ['a renamed table of runs', 'alter table millrace.live rename to lost', /offering runs|releasing tokens|firing/],
@@ -76,7 +76,7 @@ const breaks = [
   ['a read-only database', 'alter database $ set default_transaction_read_only = on', /firing triggers/],
 ] as const;
 
-it.each(breaks)('reports a vital part that fails every time: %s', async (_, statement, parts) => {
+it.each(breaks)('a scheduler reports a vital part that fails every time: %s', async (_, statement, parts) => {
   const { address, time } = all.line;
   const job = await all.triggered({ start: after(minute) });
   all.tell(job);
@@ -98,7 +98,7 @@ it.each(breaks)('reports a vital part that fails every time: %s', async (_, stat
   });
 });
 
-it('reports a trigger that the database refuses, while others may fire, as a part that is not vital', async () => {
+it('a scheduler reports a single trigger that the database refuses as a part that is not vital', async () => {
   const { address, time } = all.line;
   await all.triggered({ start: after(60 * minute) }).then((other) => all.tell(other));
   const job = await all.triggered({ start: after(minute) });
@@ -117,34 +117,34 @@ it('reports a trigger that the database refuses, while others may fire, as a par
   expect(fault).toMatchObject({ isVital: false, message: 'poisoned' });
 });
 
-it('counts the triggers that stand in its queue, those that are firing too', async () => {
-  const told = () => all.ctx.statuses.at(-1)?.queuedTriggers;
+it('a scheduler reports the number of queued triggers, including those that are firing', async () => {
+  const queued = () => all.ctx.statuses.at(-1)?.queuedTriggers;
   const job = await all.triggered({ start: after(minute) });
   all.tell(job);
   await all.waitsFor(after(minute));
   all.line.time.advance(5_000);
-  await until('both stand there, this one and the one that is always there', () => told() === 2);
+  await until('both are queued, this one and the sentinel', () => queued() === 2);
   await withClient(all.line.address, async (client) => {
     await client.query('begin; lock table millrace.firing in exclusive mode');
     all.line.time.moveTo(after(minute));
     await until('it is firing', () => isWaitedFor(client, 'firing'));
     const before = all.ctx.statuses.length;
     all.line.time.advance(5_000);
-    await until('it has told', () => all.ctx.statuses.length > before);
-    expect(told()).toBe(2);
+    await until('it has reported', () => all.ctx.statuses.length > before);
+    expect(queued()).toBe(2);
     await client.query('rollback');
   });
   await all.firedAre(job, [after(minute)]);
 });
 
-it('tells whether runs are ready', async () => {
-  const said = () => all.ctx.statuses.at(-1)?.ready;
-  await until('none is', () => said() === false);
+it('a scheduler reports whether runs are ready', async () => {
+  const ready = () => all.ctx.statuses.at(-1)?.ready;
+  await until('none is', () => ready() === false);
   const job = await all.line.job({ tasks: [{ name: 'a' }] });
   await activate(all.line, [job.task('a')], ['2026-01-01T00:00:00Z']);
   all.line.time.advance(5_000);
-  await until('one is', () => said() === true);
+  await until('one is', () => ready() === true);
   await claim(all.line, job.lane);
   all.line.time.advance(5_000);
-  await until('none is left', () => said() === false);
+  await until('none is left', () => ready() === false);
 });

@@ -1,6 +1,6 @@
 /**
- * The progress processor: queues retries when they are due, and takes runs back from workers that are lost. Gateways apply
- * the results of runs (`report.ts`), so that a tenant without a scheduler still takes them.
+ * The progress processor: queues retries when they are due, and takes runs back from lost workers. Gateways apply the results
+ * of runs (`runs/report.ts`), so a tenant without a scheduler still accepts results.
  */
 import { leaseTimes } from '../contract/lease-times.ts';
 import { checkpoint } from './checkpoints.ts';
@@ -12,7 +12,7 @@ import { leasesLost, retried } from './telemetry.ts';
 const retryBatch = 1_000;
 const retrySweepMs = 5_000;
 const leaseSweepMs = 1_000;
-/** Another has locked those that are due, or their tasks are gone. */
+/** The wait if no due retry could be queued: another process has locked them, or their tasks are gone. */
 const lockedMs = 50;
 
 export function progressProcessor(scheduling: Scheduling): Service {
@@ -33,7 +33,7 @@ function retries({ ctx, db, time, work, ready, processor }: Scheduling): Service
   });
 }
 
-/** Leases run out only while heartbeats can arrive: not before some gateway has served for a lease's length (I4). */
+/** Leases expire only while heartbeats can arrive: not before a gateway has served for the length of a lease (I4). */
 function leases(scheduling: Scheduling): Service {
   const { processor, sweepMs } = scheduling;
   return processor('leases', 'sweeping leases', async (signal) => {
@@ -51,7 +51,7 @@ async function sweepLeases({ ctx, db, time, ready }: Scheduling): Promise<void> 
   const { returned, failed } = await takeBackRuns(db, leaseTimes(leaseMs).unlistedMs, new Date(time.now()));
   if (returned + failed === 0) return;
   checkpoint('leases.swept');
-  ctx.log.warn({ returned, failed }, 'runs were taken back from workers that are lost');
+  ctx.log.warn({ returned, failed }, 'runs taken back from lost workers');
   leasesLost.emit(ctx.telemetry, { tenant: ctx.tenant.id, runs: returned + failed });
   ready(returned + failed);
 }

@@ -14,17 +14,17 @@ export type TriggerRow = {
   catchup_window_ms: number | null;
   earliest: Date | null;
   latest: Date | null;
-  /** Since when its job is as it is: applied, unpaused. */
+  /** When its job was last applied or unpaused. */
   since: Date;
 };
 
-/** Of `trigger` joined with its `job`. */
+/** Columns of `trigger` joined with its `job`. */
 export const triggerColumns = sql`
   trigger.id, trigger.job_id, trigger.start_at, trigger.end_at, trigger.period_ms, trigger.cron, trigger.timezone,
   trigger.offset_ms, trigger.catchup, trigger.catchup_window_ms, trigger.earliest, trigger.latest,
   job.updated_at as since`;
 
-/** Triggers that may fire: of jobs that are neither paused nor gone. */
+/** Triggers that may fire: their jobs are neither paused nor deleted. */
 export function activeTriggers(db: Db, jobIds?: readonly string[]): Promise<TriggerRow[]> {
   const some = jobIds === undefined ? sql`true` : sql`job.id = any (${jobIds}::uuid[])`;
   return db.rows<TriggerRow>(sql`
@@ -39,7 +39,7 @@ export interface Firing {
   readonly instantMs: number;
 }
 
-/** `dues`: when each was due, of instants that are not missed; each of another trigger. */
+/** `dues`: the due time of each firing; omitted for missed instants. */
 export function fireTriggers(
   db: Db,
   firings: readonly Firing[],
@@ -54,7 +54,7 @@ export function fireTriggers(
         ${how.dues ?? null}::timestamptz[])`);
 }
 
-/** Marks instants as dealt with although they did not fire. */
+/** Moves the marks of triggers past instants that did not fire. */
 export async function skipInstants(db: Db, skipped: readonly Firing[]): Promise<void> {
   await db.exec(sql`
     select move_triggers(
@@ -72,7 +72,7 @@ export type CatchupRow = {
   seed: number;
 };
 
-/** With the plan it was cut by (`catchup.ts`). */
+/** With the plan by which it was cut (`catchup.ts`). */
 export type PlannedCatchup = CatchupRow & { plan: string | null };
 
 export async function releaseTokens(db: Db, max: number, at: Date): Promise<number> {
@@ -80,10 +80,10 @@ export async function releaseTokens(db: Db, max: number, at: Date): Promise<numb
 }
 
 /**
- * Whether there is anything that a sweep of tokens could be about: what may not run yet, or was counted by rules that have changed.
+ * Whether a sweep of tokens could have work: parked or gated runs, held tokens, active instants, lowered thresholds.
  *
- * Here and below, the first row of an index is asked for instead of `exists`. By the estimates of a table that was never
- * analysed half of the rows are parked, so that `exists` reads a long queue from end to end and finds none.
+ * Here and below, a subquery takes the first row of an index instead of `exists`. By the estimates for a table that was never
+ * analysed, half of the rows are parked, so that `exists` scans a long queue from end to end and finds none.
  */
 export async function anyWaiting(db: Db): Promise<boolean> {
   const { waiting } = await db.one<{ waiting: boolean }>(sql`
@@ -95,7 +95,7 @@ export async function anyWaiting(db: Db): Promise<boolean> {
   return waiting;
 }
 
-/** Lets runs through limits that have room, lest something was missed. */
+/** Admits runs at limits that have room, in case an admission was missed. */
 export function sweepGates(db: Db, max: number, at: Date): Promise<{ passed: number; killed: number }> {
   return db.one(sql`select passed, killed from sweep_gates(${max}::integer, ${at}::timestamptz)`);
 }
@@ -104,7 +104,7 @@ export async function retireStrays(db: Db, max: number, at: Date): Promise<void>
   await db.exec(sql`select retire_strays(${max}::integer, ${at}::timestamptz)`);
 }
 
-/** Notes tokens as full that a stage counted by a threshold which was being lowered. */
+/** Marks full tokens that a concurrent stage counted by a threshold before it was lowered. */
 export async function sweepLowered(db: Db, at: Date): Promise<void> {
   await db.exec(sql`select sweep_lowered(${at}::timestamptz)`);
 }
@@ -113,7 +113,7 @@ export async function queueRetries(db: Db, max: number, at: Date): Promise<numbe
   return (await db.one<{ n: number }>(sql`select queue_retries(${max}::integer, ${at}::timestamptz) as n`)).n;
 }
 
-/** No earlier than it is due, though we count in milliseconds only. */
+/** The due time of the next retry, rounded up to milliseconds so that it is never early. */
 export async function nextRetryAt(db: Db): Promise<Date | undefined> {
   return (
     (
@@ -129,21 +129,21 @@ export function takeBackRuns(db: Db, slackMs: number, at: Date): Promise<{ retur
     select returned, failed from take_back_runs(${slackMs}::integer * interval '1 millisecond', ${at}::timestamptz)`);
 }
 
-/** Whether workers hold any runs: most of the time, of most tenants, they do not. */
+/** Whether workers hold any runs of this tenant. Usually they do not, and the sweep of leases can be skipped. */
 export async function anyWithWorkers(db: Db): Promise<boolean> {
   const { held } = await db.one<{ held: boolean }>(sql`
     select (select true from live where worker_id is not null order by worker_id limit 1) is not null as held`);
   return held;
 }
 
-/** More are not worth naming. */
-const mostLanes = 100;
+/** With more ready lanes than this, a hint names none. */
+const maxLanes = 100;
 
 /**
- * In which lanes runs are ready, undefined being in many, and whether running ones are to be killed. Of each lane only the
- * first run is looked at.
+ * The lanes in which runs are ready (undefined: more than `maxLanes`), and whether running runs must be killed. Reads only the
+ * first run of each lane.
  */
-export async function lookForWork(db: Db): Promise<{ lanes: string[] | undefined; killed: boolean }> {
+export async function findReadyLanes(db: Db): Promise<{ lanes: string[] | undefined; killed: boolean }> {
   const { lanes, killed } = await db.one<{ lanes: string[]; killed: boolean }>(sql`
     with recursive found as (
       (select lane from live where worker_id is null and not parked and gate is null order by lane limit 1)
@@ -155,6 +155,6 @@ export async function lookForWork(db: Db): Promise<{ lanes: string[] | undefined
        where found.lane is not null)
     select coalesce(array_agg(lane), '{}') as lanes,
            (select true from live where cancel and worker_id is not null order by worker_id limit 1) is not null as killed
-      from (select lane from found where lane is not null limit ${mostLanes + 1}) as few`);
-  return { lanes: lanes.length > mostLanes ? undefined : lanes, killed };
+      from (select lane from found where lane is not null limit ${maxLanes + 1}) as few`);
+  return { lanes: lanes.length > maxLanes ? undefined : lanes, killed };
 }

@@ -1,4 +1,4 @@
-/** A scheduler as a whole: triggers, changes, two at once, and the processors around them. */
+/** A whole scheduler: triggers, changes, two schedulers at once, and the other processors. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeContext } from '../../test/harness/engine-context.ts';
 import { activate, claim, finish, runsOf } from '../../test/harness/pipeline.ts';
@@ -13,8 +13,8 @@ beforeEach(async () => {
 });
 afterEach(() => all.close());
 
-describe('a trigger', () => {
-  it('fires on time, not before, and goes on', async () => {
+describe('trigger', () => {
+  it('a trigger fires on time, not before, and continues', async () => {
     const job = await all.triggered({ start: after(minute) });
     await all.start();
     all.line.time.moveTo(after(minute - 1));
@@ -27,7 +27,7 @@ describe('a trigger', () => {
     expect((await claim(all.line, job.lane)).map((run) => run.priority)).toEqual(['normal', 'normal']);
   });
 
-  it('that is behind fires all instants that are due in one commit', async () => {
+  it('a trigger that is behind fires all due instants in one commit', async () => {
     const job = await all.triggered({ start: after(minute), period: '1s' });
     const commits: number[] = [];
     triggersFired.on(all.ctx.telemetry, ({ triggers }) => commits.push(triggers));
@@ -45,7 +45,7 @@ describe('a trigger', () => {
     expect(commits).toEqual([30, 1]);
   });
 
-  it('has its statement planned before it is due: that would make the first firing late', async () => {
+  it('the firing statement is planned before the first trigger is due, so that it is not late', async () => {
     const { pool, time } = all.line;
     const isPlanned = async (): Promise<boolean> => {
       const look = (): Promise<{ rowCount: number | null }> =>
@@ -61,7 +61,7 @@ describe('a trigger', () => {
     expect(await all.fired(job)).toEqual([]);
   });
 
-  it('fires its offset after or before its instant', async () => {
+  it('a trigger fires by its offset before or after its instant', async () => {
     const late = await all.triggered({ start: after(minute), offset: '30s' });
     const early = await all.triggered({ start: after(minute), offset: '-30s' });
     await all.start();
@@ -74,7 +74,7 @@ describe('a trigger', () => {
     await all.firedAre(late, [after(minute)]);
   });
 
-  it('by cron fires at the times it names, `start` included, `end` excluded', async () => {
+  it('a cron trigger fires at its times, `start` included, `end` excluded', async () => {
     const job = await all.triggered({
       period: undefined,
       cron: '*/2 * * * *',
@@ -89,7 +89,7 @@ describe('a trigger', () => {
     await all.firedAre(job, [after(minute), after(2 * minute), after(4 * minute)]);
   });
 
-  it('whose years are over ends quietly, and the others go on (Waterwheel’s bug 18)', async () => {
+  it('a cron trigger without further years ends without a fault, and others continue (Waterwheel’s bug 18)', async () => {
     const ended = await all.triggered({
       period: undefined,
       cron: '0 0 0 1 1 * 2027',
@@ -107,7 +107,7 @@ describe('a trigger', () => {
     expect(all.ctx.faults).toEqual([]);
   });
 
-  it('that cannot be understood does not keep the others from firing', async () => {
+  it('a trigger with an invalid schedule does not keep others from firing', async () => {
     const bad = await all.triggered({ start: after(minute) });
     const good = await all.triggered({ start: after(minute) });
     await all.line.db.exec(sql`update trigger set period_ms = null, cron = 'nonsense' where id = ${bad.trigger('t')}`);
@@ -117,7 +117,7 @@ describe('a trigger', () => {
     expect(all.ctx.faults).toHaveLength(1);
   });
 
-  it('tells how many wait and which is next', async () => {
+  it('the status has the number of queued triggers and the next one', async () => {
     const job = await all.triggered({ start: after(minute) });
     await all.triggered({ start: after(2 * minute) });
     await all.start();
@@ -126,8 +126,8 @@ describe('a trigger', () => {
   });
 });
 
-describe('a change', () => {
-  it('is picked up: a new job, another schedule, a pause, an unpause, a deletion', async () => {
+describe('change of a job', () => {
+  it('a new job, another schedule, a pause, an unpause and a deletion take effect', async () => {
     await all.start();
     const job = await all.triggered({ start: after(minute), catchup: 'none' });
     all.tell(job);
@@ -163,7 +163,7 @@ describe('a change', () => {
     expect(await all.fired(job)).toEqual(seen);
   });
 
-  it('that cannot be taken in at once, because the database refuses, is taken in later, with what it missed', async () => {
+  it('a change that the database refuses at first takes effect later, with the instants missed meanwhile', async () => {
     await all.start();
     await all.line.db.exec(sql`
       create function refuse() returns trigger language plpgsql as 'begin raise exception ''not now''; end'`);
@@ -175,14 +175,14 @@ describe('a change', () => {
     await until('it has failed', () => all.ctx.faults.length > 0 || undefined);
     expect(await all.marks(job)).toEqual({ earliest: null, latest: null });
     await all.line.db.exec(sql`drop trigger refuse on catchup`);
-    // it is tried again after a pause
+    // retried after a pause
     all.line.time.advance(5_000);
     await all.firedAre(job, [after(-3 * minute), after(-2 * minute), after(-minute), after(0)]);
     all.line.time.advance(minute);
     await all.firedAre(job, [after(-3 * minute), after(-2 * minute), after(-minute), after(0), after(minute)]);
   });
 
-  it('of pausing while it catches up stops that, and unpausing goes on with it', async () => {
+  it('pausing stops a catch-up, and unpausing continues it', async () => {
     const triggers = [{ name: 't', start: after(-4_000 * minute), period: '1m' }];
     const job = await all.triggered(triggers[0] ?? {});
     const letGo = await all.brakeCatchup();
@@ -194,7 +194,7 @@ describe('a change', () => {
     expect(pieces).toBeGreaterThan(1);
     all.tell(job);
     await letGo();
-    // one look is at all that is to be caught up
+    // a turn considers all catch-ups: when the other one is done, this one was skipped
     const other = await all.triggered({ start: after(-3 * minute) });
     all.tell(other);
     await all.waitForFiringCount(other, 4);
@@ -217,7 +217,7 @@ it('a scheduler that is stopped while it fires does not wait for the next instan
 });
 
 describe('two schedulers at once', () => {
-  it('do no harm: each instant fires once, each retry is queued once (I1, I5)', async () => {
+  it('two schedulers fire each instant once and queue each retry once (I1, I5)', async () => {
     const caughtUp = await all.triggered({ start: after(-1_500 * minute), catchup: 'latest' });
     const live = await all.triggered({ start: after(minute) });
     const failing = await all.line.job({ tasks: [{ name: 'a', retry: { max_attempts: 2, delay: '1s' } }] });
@@ -240,7 +240,7 @@ describe('two schedulers at once', () => {
     expect(all.ctx.faults).toEqual([]);
   });
 
-  it('lose nothing when the one that noted catch-up first dies before the other has noted more', async () => {
+  it('a catch-up row of a dead scheduler is extended by the next one, and no instant is lost', async () => {
     const job = await all.triggered({ start: after(-1_000 * minute) });
     const [from, first] = [new Date(after(-1_000 * minute)), new Date(after(-500 * minute))];
     await all.line.db.exec(sql`
@@ -251,8 +251,8 @@ describe('two schedulers at once', () => {
   });
 });
 
-describe('the other processors', () => {
-  it('queue a retry when it is due, and release tokens of an unpaused job', async () => {
+describe('other processors', () => {
+  it('retries are queued when they are due, and tokens of an unpaused job are released', async () => {
     const failing = await all.line.job({ tasks: [{ name: 'a', retry: { max_attempts: 2, delay: '90300ms' } }] });
     await activate(all.line, failing.task('a'), noon);
     await finish(all.line, await claim(all.line, failing.lane), 'failure');
@@ -266,14 +266,14 @@ describe('the other processors', () => {
     all.tell(held);
     await until('released', async () => (await runsOf(all.line, held.task('a'))) === 1 || undefined);
     all.line.time.advance(89_000);
-    // a moment that no sweep waits for: only the retry does
+    // no sweep waits for this moment, only the retry
     await until('it waits for the rest', () => all.line.time.isAwaited(after(90_300)) || undefined);
     expect(await runsOf(all.line, failing.task('a'))).toBe(1);
     all.line.time.advance(1_300);
     await until('retried', async () => (await runsOf(all.line, failing.task('a'))) === 2 || undefined);
   });
 
-  it('take runs back from lost workers, but only while some gateway has served for a lease’s length (I4)', async () => {
+  it('runs of lost workers are taken back only once a gateway has served for the length of a lease (I4)', async () => {
     let since: Date | undefined;
     let asked = 0;
     const servingSince = async (): Promise<Date | undefined> => {
@@ -287,20 +287,20 @@ describe('the other processors', () => {
     all.line.time.advance(31_000);
     await all.start();
     const free = async () => (await all.line.db.rows(sql`select 1 from live where worker_id is null`)).length === 1;
-    const looks = async (): Promise<void> => {
+    const sweeps = async (): Promise<void> => {
       const before = asked;
-      await until('it has looked', () => asked > before + 1 || undefined);
+      await until('it has swept', () => asked > before + 1 || undefined);
     };
-    await looks();
+    await sweeps();
     expect(await free()).toBe(false);
     since = new Date(all.line.time.now() - 29_000);
-    await looks();
+    await sweeps();
     expect(await free()).toBe(false);
     since = new Date(all.line.time.now() - 30_000);
     await until('it comes back', async () => (await free()) || undefined);
   });
 
-  it('offer what is ready again and again, lest a wake-up was lost', async () => {
+  it('ready runs are offered again every second, in case a wake-up was lost', async () => {
     const job = await all.line.job();
     let offers = 0;
     all.ctx.hub.on('ready', all.ctx.tenant.id, () => offers++);

@@ -26,9 +26,9 @@ export function makeScheduler(ctx: EngineContext): Scheduler {
     statusEveryMs,
     'status',
     async () => ctx.directory.noteScheduler({ ...triggers.status, ready: dispatching.ready() }),
-    scheduling.fault('telling its status'),
+    scheduling.fault('writing its status'),
   );
-  // none needs another to stop: each finishes the pass under way, all at the same time
+  // services stop at the same time, each after its present pass: none needs another to stop
   const services = together('scheduler', [
     dispatching,
     progressProcessor(scheduling),
@@ -50,9 +50,9 @@ export function makeScheduler(ctx: EngineContext): Scheduler {
   };
 }
 
-/** A part of its own: what it reads first may be locked. */
+/** Starting is a part of its own, because the tables that it reads may be locked. */
 const starting = { doing: 'starting', isVital: true };
-/** A shell of an older build ends a scheduler after this; a newer one reads `faults`. */
+/** Shells of older builds end a scheduler whose probe fails, after this time without progress. Newer ones read `faults`. */
 const hangingMs = 60_000;
 
 function refuseHanging(faults: readonly PartFault[]): void {

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => line.close());
 
-it('a fault that stays the same is told once a minute; another one, or of another processor, at once', () => {
+it('a repeated fault is logged once a minute; another fault, or one of another processor, is logged at once', () => {
   const context = makeContext(line);
   const { fault } = new Scheduling(context);
   const [firing, pruning] = [fault('firing'), fault('pruning')];
@@ -30,7 +30,7 @@ it('a fault that stays the same is told once a minute; another one, or of anothe
   expect(context.faults).toHaveLength(5);
 });
 
-it('a processor that fails again and again goes on trying, and says so once', async () => {
+it('a processor that fails every time keeps retrying, and logs the fault once', async () => {
   const context = makeContext(line);
   let passes = 0;
   const processor = new Scheduling(context).processor('broken', 'working', async () => {

@@ -1,6 +1,6 @@
 /**
- * What the processors of one scheduler share: the context, and bells by which they wake each other. They share no
- * state: everything is recoverable from the database at the start, and a bell that rings for nothing costs one look.
+ * What the processors of one scheduler share: the context, and bells by which they wake each other. They share no state:
+ * everything is read from the database at the start, and a needless bell costs one query.
  */
 import type { EngineContext } from '../contract/context.ts';
 import { isConnectionLoss } from '../errors.ts';
@@ -13,19 +13,19 @@ import type { Time } from '../kernel/time.ts';
 import { hintCancellations } from '../runs/claim.ts';
 import { PartFaults, type Progress } from './part-faults.ts';
 
-/** Nothing fires later because these fail. */
-const tidying: ReadonlySet<string> = new Set(['housekeeping', 'vacuum']);
+/** Processors that are not vital: their failure delays no firing. */
+const notVital: ReadonlySet<string> = new Set(['housekeeping', 'vacuum']);
 
-/** Does what there is to do. Answers how to wait for more: waiting is no part of the attempt. */
+/** Does the pending work. Returns how to wait for more, because waiting is not part of the attempt. */
 type Pass = (signal: AbortSignal, progress: Progress) => Promise<Wait | undefined>;
 export type Wait = () => Promise<unknown>;
 
 const idleAfterMs = 10_000;
-/** What a lost wake-up missed is found by then, in an idle tenant, too. */
-const longestSweepMs = 5_000;
-const slower = 3;
+/** Maximum interval of sweeps in an idle tenant, which bounds the delay after a lost wake-up. */
+const maxSweepMs = 5_000;
+const idleFactor = 3;
 
-/** Its functions are properties, so that processors can take apart what they need. */
+/** Its functions are properties, so that processors can destructure what they need. */
 export class Scheduling {
   readonly ctx: EngineContext;
   readonly db: Db;
@@ -36,7 +36,7 @@ export class Scheduling {
   readonly readied = new ReadiedLanes();
   readonly faults: PartFaults;
   readonly #throttle: LogThrottle;
-  #stirredMs: number;
+  #activeMs: number;
 
   constructor(ctx: EngineContext) {
     const { time } = ctx;
@@ -45,7 +45,7 @@ export class Scheduling {
     this.time = time;
     this.faults = new PartFaults(time);
     this.#throttle = new LogThrottle({ clock: () => time.now() });
-    this.#stirredMs = time.now();
+    this.#activeMs = time.now();
     this.work = {
       catchup: new Bell(time),
       backfills: new Bell(time),
@@ -56,15 +56,15 @@ export class Scheduling {
     };
   }
 
-  /** Runs have become ready, in these lanes or in any: dispatch offers them. */
+  /** Wakes dispatch to offer runs that have become ready, in these lanes (null: in any). */
   readonly ready = (runs: number, lanes?: readonly string[] | null): void => {
     if (runs === 0) return;
-    this.stir();
+    this.noteActivity();
     this.readied.add(lanes);
     this.work.dispatch.ring();
   };
 
-  /** Running runs are to be killed, because a newer instant takes their place: sends a hint to their workers. */
+  /** Sends a hint to workers whose runs must be killed, because a newer instant takes their place. */
   readonly killed = async (runs: number): Promise<void> => {
     if (runs > 0) await hintCancellations(this.ctx);
   };
@@ -75,14 +75,14 @@ export class Scheduling {
     return (error) => {
       const isLost = isConnectionLoss(error);
       if (!this.#throttle.isDue(doing, isLost ? 'lost' : error)) return;
-      if (isLost) log.warn({ doing }, 'the database is out of reach; trying again');
-      else log.error({ err: error, doing }, 'the scheduler met a fault; trying again');
+      if (isLost) log.warn({ doing }, 'database unreachable, retrying');
+      else log.error({ err: error, doing }, 'scheduler step failed, retrying');
     };
   };
 
-  /** A processor: repeats its pass for ever. Each pass is an attempt of the part that is named by what it is doing. */
+  /** Makes a processor, which repeats its pass for ever. Each pass is an attempt of the part named by `doing`. */
   readonly processor = (name: string, doing: string, pass: Pass): Service => {
-    const part = { doing, isVital: !tidying.has(name) };
+    const part = { doing, isVital: !notVital.has(name) };
     const round = async (signal: AbortSignal): Promise<void> => {
       const wait = await this.faults.attempt(part, (progress) => pass(signal, progress));
       await wait?.();
@@ -90,30 +90,29 @@ export class Scheduling {
     return loop(name, round, this.fault(doing));
   };
 
-  /** How long a sweep waits: as usual, or longer in a tenant where nothing has happened for a while. */
+  /** The interval of a sweep: `usualMs`, or longer in a tenant without activity for 10 s. */
   readonly sweepMs = (usualMs: number): number => {
-    if (this.time.now() - this.#stirredMs < idleAfterMs) return usualMs;
-    return Math.max(usualMs, Math.min(slower * usualMs, longestSweepMs));
+    if (this.time.now() - this.#activeMs < idleAfterMs) return usualMs;
+    return Math.max(usualMs, Math.min(idleFactor * usualMs, maxSweepMs));
   };
 
-  /** Something is going on. */
-  readonly stir = (): void => {
-    this.#stirredMs = this.time.now();
+  readonly noteActivity = (): void => {
+    this.#activeMs = this.time.now();
   };
 }
 
-/** In which lanes runs have become ready since somebody took note. */
+/** The lanes in which runs have become ready since the last `take`. */
 class ReadiedLanes {
   readonly #lanes = new Set<string>();
   #any = false;
 
-  /** None: it is not known in which. */
+  /** Null or undefined: the lanes are not known. */
   add(lanes: readonly string[] | null | undefined): void {
     if (!lanes) this.#any = true;
     else for (const lane of lanes) this.#lanes.add(lane);
   }
 
-  /** Undefined: in any. */
+  /** Undefined: runs may be ready in any lane. */
   take(): string[] | undefined {
     const lanes = this.#any || this.#lanes.size === 0 ? undefined : [...this.#lanes];
     this.#any = false;

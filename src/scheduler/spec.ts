@@ -1,4 +1,4 @@
-/** A trigger's row as the calculator of instants takes it. */
+/** Converts a trigger's row to the schedule that `calendar/` computes instants from. */
 import type { ScheduleSpec } from '../calendar/schedule.ts';
 import type { TriggerRow } from './queries.ts';
 

@@ -1,7 +1,12 @@
 /**
- * The token processor: releases tokens that reached their threshold while they might not run, and runs that were queued
- * when their job was paused or that wait at a limit; and takes out what a stage under way left behind of tasks that were
- * removed, or counted by a threshold that was lowered. Increments themselves are part of the stage that causes them (I2), so none pass here.
+ * The token processor:
+ *
+ * 1. It releases tokens that reached their threshold while they were held, and runs that were parked by a pause or wait at a
+ *    limit.
+ * 2. It removes runs and tokens that a concurrent stage has left for removed tasks, and finds tokens that were counted by a
+ *    threshold before it was lowered.
+ *
+ * Tokens are not counted here, but in the stage that causes them (I2).
  */
 import { checkpoint } from './checkpoints.ts';
 import type { Service } from '../kernel/service.ts';
@@ -11,10 +16,10 @@ import type { Scheduling } from './scheduling.ts';
 const batch = 1_000;
 const sweepMs = 5_000;
 
-export function tokenProcessor({ db, time, work, ready, killed: tell, processor }: Scheduling): Service {
+export function tokenProcessor({ db, time, work, ready, killed: sendKills, processor }: Scheduling): Service {
   return processor('tokens', 'releasing tokens', async (signal, progress) => {
     const wait = () => work.tokens.wait(sweepMs, signal);
-    // mostly nothing waits: one look instead of four sweeps
+    // usually nothing waits: one query instead of four sweeps
     if (!(await anyWaiting(db))) return wait;
     checkpoint('tokens.release');
     const released = await releaseTokens(db, batch, new Date(time.now()));
@@ -24,7 +29,7 @@ export function tokenProcessor({ db, time, work, ready, killed: tell, processor 
     progress();
     const { passed, killed } = await sweepGates(db, batch, new Date(time.now()));
     ready(passed);
-    await tell(killed);
+    await sendKills(killed);
     progress();
     await retireStrays(db, batch, new Date(time.now()));
     progress();

@@ -4,8 +4,8 @@ import { TriggerQueue } from './trigger-queue.ts';
 
 const due = (id: string, dueMs: number) => ({ id, dueMs, instantMs: dueMs, trigger: undefined });
 
-describe('the queue of triggers', () => {
-  it('gives out what is due, earliest first, at most so many', () => {
+describe('trigger queue', () => {
+  it('popDue returns due triggers, earliest first, at most `max`', () => {
     const queue = new TriggerQueue<undefined>();
     for (const [id, at] of [
       ['c', 3],
@@ -21,19 +21,19 @@ describe('the queue of triggers', () => {
     expect(queue.size).toBe(1);
   });
 
-  it('knows each trigger once: a new entry replaces the old, a removed one never comes', () => {
+  it('a new entry of a trigger replaces the old one, and a removed trigger is never returned', () => {
     const queue = new TriggerQueue<undefined>();
     queue.push(due('a', 1));
     queue.push(due('a', 5));
     queue.push(due('b', 2));
     queue.remove('b');
-    queue.remove('nobody');
+    queue.remove('unknown');
     expect(queue.popDue(4, 9)).toEqual([]);
     expect(queue.popDue(5, 9).map((entry) => entry.dueMs)).toEqual([5]);
     expect(queue.peek()).toBeUndefined();
   });
 
-  it('does not grow though triggers are edited for ever', () => {
+  it('the queue does not grow although triggers are edited for ever', () => {
     const queue = new TriggerQueue<undefined>();
     queue.push(due('a', 1));
     for (let n = 0; n < 50_000; n++) queue.push(due('b', 1_000_000 - n));
@@ -42,7 +42,7 @@ describe('the queue of triggers', () => {
     expect(queue.popDue(2_000_000, 9).map((entry) => entry.dueMs)).toEqual([1, 950_001]);
   });
 
-  it('shows the first ones without taking them out, and looks at no more than a bounded number for it', () => {
+  it('first() returns the earliest triggers without removing them, and reads a bounded number of entries', () => {
     const queue = new TriggerQueue<undefined>();
     for (let n = 5_000; n > 0; n--) queue.push(due(String(n), n));
     expect(queue.first(3).map((entry) => entry.id)).toEqual(['1', '2', '3']);
@@ -53,7 +53,7 @@ describe('the queue of triggers', () => {
     expect(new TriggerQueue<undefined>().first(3)).toEqual([]);
   });
 
-  it('behaves as a sorted list does, whatever is done to it', () => {
+  it('the queue behaves like a sorted list under any sequence of operations', () => {
     const step = fc.oneof(
       fc.record({
         kind: fc.constant('push' as const),

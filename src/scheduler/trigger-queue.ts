@@ -8,14 +8,14 @@ export interface Due<T> {
   readonly trigger: T;
 }
 
-/** So many stale entries are borne whatever the size. */
-const slack = 1_000;
-/** Who only wants to see the first ones looks at no more entries than this. */
-const mostSeen = 1_000;
+/** Stale entries that are tolerated whatever the size. */
+const maxStale = 1_000;
+/** Maximum number of entries that `first` reads. */
+const maxRead = 1_000;
 
 export class TriggerQueue<T> {
   readonly #heap: Due<T>[] = [];
-  /** The entry that counts for each trigger: others left in the heap are stale and skipped when they surface. */
+  /** The valid entry of each trigger. Other entries in the heap are stale, and skipped when they reach the top. */
   readonly #current = new Map<string, Due<T>>();
 
   get size(): number {
@@ -31,14 +31,14 @@ export class TriggerQueue<T> {
     this.#current.set(due.id, due);
     this.#heap.push(due);
     this.#rise(this.#heap.length - 1);
-    if (this.#heap.length > 2 * this.#current.size + slack) this.#compact();
+    if (this.#heap.length > 2 * this.#current.size + maxStale) this.#compact();
   }
 
   remove(id: string): void {
     this.#current.delete(id);
   }
 
-  /** Triggers that are edited again and again leave stale entries, whose time may never come. */
+  /** Removes stale entries: those of a trigger that is edited repeatedly might never reach the top. */
   #compact(): void {
     this.#heap.length = 0;
     for (const due of this.#current.values()) {
@@ -56,7 +56,7 @@ export class TriggerQueue<T> {
     return head;
   }
 
-  /** Takes out everything due by then, at most `max`, earliest first. */
+  /** Removes and returns at most `max` triggers that are due by then, earliest first. */
   popDue(nowMs: number, max: number): Due<T>[] {
     const due: Due<T>[] = [];
     for (let head = this.peek(); head !== undefined && head.dueMs <= nowMs && due.length < max; head = this.peek()) {
@@ -67,11 +67,11 @@ export class TriggerQueue<T> {
     return due;
   }
 
-  /** The first `most`, earliest first, left where they are. Fewer where very many stale entries stand before them. */
+  /** Returns the `most` earliest triggers without removing them; fewer if very many stale entries come before them. */
   first(most: number): Due<T>[] {
     const found: Due<T>[] = [];
     const edge = this.#heap.length > 0 ? [0] : [];
-    for (let seen = 0; found.length < most && seen < mostSeen; seen++) {
+    for (let seen = 0; found.length < most && seen < maxRead; seen++) {
       const at = this.#takeEarliest(edge);
       const due = at === undefined ? undefined : this.#heap[at];
       if (at === undefined || due === undefined) break;
@@ -81,7 +81,7 @@ export class TriggerQueue<T> {
     return found;
   }
 
-  /** Of these places in the heap: takes out the one that is due first. */
+  /** Removes from these places in the heap the one that is due first, and returns it. */
   #takeEarliest(places: number[]): number | undefined {
     let earliest = 0;
     for (let i = 1; i < places.length; i++) {

@@ -1,8 +1,9 @@
 /**
- * The trigger processor: holds the triggers in a priority queue and fires them when they are due. Its loop:
- * take in the changes that are pending; with an empty queue wait for one; else fire what is due, or sleep until
- * the next is due or a change comes. All triggers due together fire in one transaction (I1), each with all its instants
- * that are due: a trigger that is behind because a commit took long would otherwise never catch up.
+ * The trigger processor: holds the triggers in a priority queue and fires them when they are due. One turn of its loop reads
+ * changed jobs, then fires due triggers, or sleeps until the next trigger is due or a change arrives.
+ *
+ * Triggers that are due together fire in one transaction (I1), each with all its due instants: otherwise a trigger that is
+ * behind after a slow commit would never catch up.
  */
 import type { SchedulerStatus } from '../contract/context.ts';
 import { compileSchedule, nextInstant, type Schedule } from '../calendar/schedule.ts';
@@ -26,45 +27,45 @@ interface Trigger {
   readonly schedule: Schedule;
 }
 
-/** At most so many are taken from the queue before changes are taken in again. */
-const batch = 10_000;
-/** At most so many fire in one commit. Of more, two commits are under way at a time: a server has more than one core. */
-const largestFiring = 2_500;
-const firingsAtOnce = 2;
-/** At most so many changed jobs are read anew before what is due fires. */
-const reloaded = 500;
-/** At most so many triggers that entered the queue are settled in one commit. */
-const settled = 5_000;
-const longestNapMs = 30_000;
-/** A failure to fire is forgotten where nothing is due for longer than this: a job was deleted, or its instant missed. */
-const freeMs = 60_000;
-/** A part of its own, apart from reading triggers. Refusals are judged once the others have fired. */
+/** Triggers taken from the queue in one turn, before changes are read again. */
+const maxPerTurn = 10_000;
+/** Firings per commit. With more, two commits run at a time, because a server has more than one core. */
+const maxPerCommit = 2_500;
+const maxCommitsAtOnce = 2;
+/** Changed jobs that are read in one turn, before due triggers fire. */
+const maxReloadedJobs = 500;
+/** Triggers that are settled in one commit when they enter the queue. */
+const maxSettledPerCommit = 5_000;
+const maxSleepMs = 30_000;
+/** A fault of firing is cleared if no trigger is due within this time: its job was deleted, or its instant missed. */
+const clearAfterMs = 60_000;
+/** Firing is a part of its own, apart from reading triggers. Refusals of rows are judged once the others have fired. */
 const firing = { doing: 'firing triggers', isVital: true, ignores: isRowRejection };
-/** With more rejected triggers or jobs than this in a batch, firing itself is at fault. */
+/** `maxRejected`: with more rejected triggers or jobs in a batch, firing itself is at fault. */
 const isolation = { isRejection: isRowRejection, maxRejected: 16 };
-/** Where no trigger is left that the database does not refuse. */
+/** The fault if the database refuses all remaining triggers. */
 const firingAny = { doing: firing.doing, isVital: true };
-/** Triggers and jobs that the database refuses one by one, while others fire. */
+/** The fault of single triggers and jobs that the database refuses while others fire. */
 const firingRefused = { doing: 'firing triggers that the database refuses', isVital: false };
-/** A refused trigger or job is tried again after this, so that it costs the others no time. */
+/** The wait before a refused trigger or job is retried, so that it costs the others no time. */
 const refusedPauseMs = 5_000;
-/** How many of the next triggers it tells of. */
-const told = 20;
+/** Next triggers that the status lists. */
+const maxListedNext = 20;
 
 export class TriggerProcessor {
   readonly #scheduling: Scheduling;
   readonly #queue = new TriggerQueue<Trigger>();
   readonly #byJob = new Map<string, Set<string>>();
-  /** Jobs that are to be read anew; they stay here until that has succeeded, whatever fails meanwhile. */
+  /** Jobs to read again. They stay here until that has succeeded. */
   readonly #stale = new Set<string>();
-  /** Jobs that the database refused to take in. They are stale again at `#refusedUntilMs`. */
+  /** Jobs whose settlement the database refused. They become stale again at `#refusedUntilMs`. */
   readonly #refusedJobs = new Set<string>();
   #refusedUntilMs = 0;
   /** Triggers whose last firing the database refused. */
   readonly #refusedTriggers = new Set<string>();
-  /** Taken from the queue and not fired yet. */
+  /** Triggers taken from the queue and not fired yet. */
   readonly #firing = new Set<Due<Trigger>>();
-  /** It has fired before, or made ready for it. */
+  /** The firing statement has been planned, by a warm-up or a firing. */
   #isWarm = false;
   readonly service: Service;
 
@@ -84,24 +85,26 @@ export class TriggerProcessor {
   }
 
   get status(): Omit<SchedulerStatus, 'ready'> {
-    const next = [...[...this.#firing].slice(0, told), ...this.#queue.first(told)].map((due) => due.id);
+    const next = [...[...this.#firing].slice(0, maxListedNext), ...this.#queue.first(maxListedNext)].map(
+      (due) => due.id,
+    );
     return {
       queuedTriggers: this.#firing.size + this.#queue.size,
       nextTriggerId: this.#queue.peek()?.id ?? null,
-      nextTriggers: [...new Set(next)].slice(0, told),
+      nextTriggers: [...new Set(next)].slice(0, maxListedNext),
     };
   }
 
-  /** One turn of the loop: reads what has changed, then answers how to fire what is due, or how to wait. */
+  /** One turn of the loop: reads changes, then returns how to fire due triggers, or how to wait. */
   async #turn(signal: AbortSignal, progress: Progress): Promise<Wait | undefined> {
     const { changedJobs, time, faults } = this.#scheduling;
-    if (changedJobs.size > 0) for (const id of await changedJobs.receive(batch, signal)) this.#stale.add(id);
+    if (changedJobs.size > 0) for (const id of await changedJobs.receive(maxPerTurn, signal)) this.#stale.add(id);
     if (this.#refusedJobs.size > 0 && time.now() >= this.#refusedUntilMs) await this.#tryRefusedJobs(progress);
     if (this.#stale.size > 0) await this.#reload(progress);
     const head = this.#queue.peek();
     if (head !== undefined && head.dueMs <= time.now()) return () => this.#fireDue();
-    // what could not be fired is not due any more, and nothing soon shows whether firing works again
-    const isFree = head === undefined || head.dueMs - time.now() > freeMs;
+    // triggers that could not be fired are no longer due, and no firing soon would show that firing works again
+    const isFree = head === undefined || head.dueMs - time.now() > clearAfterMs;
     if (isFree && this.#refusedTriggers.size === 0) faults.clear(firing);
     if (this.#stale.size > 0) return undefined;
     if (this.#refusedJobs.size > 0)
@@ -112,28 +115,29 @@ export class TriggerProcessor {
   }
 
   /**
-   * PostgreSQL plans a statement when a connection first uses it, which for firing takes three times as long as to fire.
-   * So that is done some seconds before the first is due: by many tenants, whose triggers are due together, not together.
+   * Plans the firing statement before the first trigger is due. PostgreSQL plans a statement at its first use on a connection,
+   * which takes three times as long as a firing. Tenants do this at different times, so that hundreds of them do not plan in
+   * the same second.
    */
   async #warmUp(dueMs: number, signal: AbortSignal): Promise<Wait | undefined> {
     const { db, time, ctx } = this.#scheduling;
-    const warmMs = dueMs - earlierMs(ctx.tenant.id);
+    const warmMs = dueMs - warmUpLeadMs(ctx.tenant.id);
     if (time.now() < warmMs) return () => this.#sleep(warmMs, signal);
     this.#isWarm = true;
     await fireTriggers(db, [], { priority: 'normal', at: new Date(time.now()), dues: [] });
     return undefined;
   }
 
-  /** Until then, or until a change comes. Wakes up now and then all the same. */
+  /** Sleeps until then, or until a change arrives, at most 30 s. */
   async #sleep(untilMs: number | undefined, signal: AbortSignal): Promise<void> {
-    // aborted while this turn read or fired: no listener would hear of it any more
+    // aborted while this turn read or fired: a listener added now would not be called
     if (signal.aborted) return;
-    // not AbortSignal.any: on Node 20 each would stay with the long-lived signal
+    // not AbortSignal.any: on Node 20, the long-lived signal would keep each combined signal alive
     const nap = new AbortController();
     const wake = (): void => nap.abort();
     signal.addEventListener('abort', wake, { once: true });
     const { time, changedJobs } = this.#scheduling;
-    const ends = [changedJobs.arrival(nap.signal), pause(longestNapMs, nap.signal)];
+    const ends = [changedJobs.arrival(nap.signal), pause(maxSleepMs, nap.signal)];
     await Promise.race(untilMs === undefined ? ends : [...ends, time.until(untilMs, nap.signal)]);
     nap.abort();
     signal.removeEventListener('abort', wake);
@@ -141,37 +145,37 @@ export class TriggerProcessor {
 
   async #fireDue(): Promise<void> {
     const nowMs = this.#scheduling.time.now();
-    const due = this.#queue.popDue(nowMs, batch);
-    // by its instant: a refused trigger is due later, and has waited for longer
+    const due = this.#queue.popDue(nowMs, maxPerTurn);
+    // computed from the instant, because the queue has a later time for a refused trigger
     const dueMs = ({ instantMs, trigger }: Due<Trigger>): number => instantMs + trigger.row.offset_ms;
     const [overslept, onTime] = partition(due, (entry) => dueMs(entry) < nowMs - graceMs);
-    // what was slept through (a suspended machine, a long outage) is missed: the trigger's policy says what becomes of it
+    // instants of a suspended machine or a long outage are missed: `arrive` applies the trigger's policy
     for (const entry of overslept) this.#stale.add(entry.trigger.row.job_id);
-    const left = splitInto(largestFiring, onTime);
+    const left = splitInto(maxPerCommit, onTime);
     const fire = async (): Promise<void> => {
-      for (let some = left.shift(); some !== undefined; some = left.shift()) await this.#fireApart(some);
+      for (let some = left.shift(); some !== undefined; some = left.shift()) await this.#fireIsolated(some);
     };
     for (const entry of onTime) this.#firing.add(entry);
-    const done = await Promise.allSettled(Array.from({ length: Math.min(firingsAtOnce, left.length) }, fire));
-    // where one failed, the others went on as far as they could
+    const done = await Promise.allSettled(Array.from({ length: Math.min(maxCommitsAtOnce, left.length) }, fire));
+    // not fired because a commit failed
     for (const entry of left.flat()) this.#putBack(entry);
     for (const outcome of done) if (outcome.status === 'rejected') throw outcome.reason;
   }
 
-  /** A trigger that the database refuses keeps no other from firing, and is tried again after a pause. */
-  async #fireApart(some: readonly Due<Trigger>[]): Promise<void> {
+  /** Fires triggers. Those that the database refuses are isolated, so that the others fire, and retried after a pause. */
+  async #fireIsolated(some: readonly Due<Trigger>[]): Promise<void> {
     try {
       this.#setAside(await isolateRejected(some, (part) => this.#fire(part), isolation));
     } catch (error) {
       if (isRowRejection(error)) this.#report(firingAny, error);
       throw error;
     } finally {
-      // those that were not tried, because too many were refused or the connection was lost
+      // not tried, because too many were refused or the connection was lost
       for (const entry of some) if (this.#firing.has(entry)) this.#putBack(entry);
     }
   }
 
-  /** Where no other trigger is left that may fire, firing itself fails. */
+  /** Queues refused triggers for later. If no other trigger is left, firing itself counts as failed. */
   #setAside(refused: ReadonlyMap<Due<Trigger>, unknown>): void {
     const dueMs = this.#scheduling.time.now() + refusedPauseMs;
     for (const entry of refused.keys()) {
@@ -188,7 +192,7 @@ export class TriggerProcessor {
     fault(part.doing)(error);
   }
 
-  /** Clears the fault once the database refuses nothing any more. */
+  /** Clears the fault once the database no longer refuses any trigger or job. */
   #clearRefusals(): void {
     if (this.#refusedTriggers.size === 0 && this.#refusedJobs.size === 0) this.#scheduling.faults.clear(firingRefused);
   }
@@ -196,9 +200,9 @@ export class TriggerProcessor {
   async #fire(onTime: readonly Due<Trigger>[]): Promise<void> {
     const { db, time, ctx, faults } = this.#scheduling;
     this.#isWarm = true;
-    // not when the turn began: of many, these may have waited for others
+    // not the start of the turn: these may have waited for other commits
     const nowMs = time.now();
-    const most = Math.max(1, Math.floor(largestFiring / onTime.length));
+    const most = Math.max(1, Math.floor(maxPerCommit / onTime.length));
     const due = onTime.flatMap((entry) => dueInstants(entry, nowMs, most));
     try {
       const firings = due.map(({ trigger, instantMs }) => ({ triggerId: trigger.row.id, instantMs }));
@@ -240,13 +244,13 @@ export class TriggerProcessor {
     this.#queue.push({ id: trigger.row.id, dueMs: instantMs + trigger.row.offset_ms, instantMs, trigger });
   }
 
-  /** A part of what has changed: when it is much, what is due meanwhile does not wait for all of it. */
+  /** Reads up to `maxReloadedJobs` changed jobs, so that due triggers need not wait for a large change. */
   async #reload(progress: Progress): Promise<void> {
     const reload = async (ids: readonly string[]): Promise<void> => {
       await this.#take(ids, await activeTriggers(this.#scheduling.db, ids), progress);
       for (const id of ids) this.#stale.delete(id);
     };
-    const refused = await isolateRejected([...this.#stale].slice(0, reloaded), reload, isolation);
+    const refused = await isolateRejected([...this.#stale].slice(0, maxReloadedJobs), reload, isolation);
     if (refused.size > 0) this.#refusedUntilMs = this.#scheduling.time.now() + refusedPauseMs;
     for (const [id, error] of refused) {
       this.#stale.delete(id);
@@ -262,11 +266,11 @@ export class TriggerProcessor {
     this.#clearRefusals();
   }
 
-  /** At the start: what has missed nothing is ready at once; the others are taken in by and by, between live firings. */
+  /** At the start: queues triggers that have missed nothing. The jobs of the others are read again between live firings. */
   #load(rows: readonly TriggerRow[]): void {
     const nowMs = this.#scheduling.time.now();
     for (const row of rows) {
-      // alive before this start, as far as anybody knows
+      // counts as active before this start
       this.#remember(row);
       const trigger = this.#compile(row);
       if (trigger === undefined) continue;
@@ -276,16 +280,16 @@ export class TriggerProcessor {
     }
   }
 
-  /** Puts these triggers, all that the jobs have now, in the place of those known before. */
+  /** Replaces the known triggers of the jobs by these, which are all that the jobs have now. */
   async #take(jobIds: readonly string[], rows: readonly TriggerRow[], progress: Progress): Promise<void> {
     const nowMs = this.#scheduling.time.now();
     const arrived = rows.flatMap((row) => {
       const trigger = this.#compile(row);
       return trigger === undefined ? [] : [{ trigger, ...arrive(row, trigger.schedule, nowMs, this.#isKnown(row)) }];
     });
-    for (let i = 0; i < arrived.length; i += settled) {
+    for (let i = 0; i < arrived.length; i += maxSettledPerCommit) {
       progress();
-      await this.#settle(arrived.slice(i, i + settled), new Date(nowMs));
+      await this.#settle(arrived.slice(i, i + maxSettledPerCommit), new Date(nowMs));
     }
     for (const jobId of jobIds) this.#forget(jobId);
     for (const { trigger, next } of arrived) {
@@ -294,12 +298,12 @@ export class TriggerProcessor {
     }
   }
 
-  /** A trigger that cannot be understood must not stop the others. */
+  /** Returns undefined for a trigger with an invalid schedule, which must not stop the others. */
   #compile(row: TriggerRow): Trigger | undefined {
     try {
       return { row, schedule: compileSchedule(specOf(row)) };
     } catch (error) {
-      this.#scheduling.ctx.log.error({ err: error, trigger: row.id }, 'a trigger cannot be scheduled');
+      this.#scheduling.ctx.log.error({ err: error, trigger: row.id }, 'invalid schedule, trigger ignored');
       return undefined;
     }
   }
@@ -321,7 +325,7 @@ export class TriggerProcessor {
     this.#byJob.delete(jobId);
   }
 
-  /** Catch-up work and the marks that move past it are one commit: missed instants are noted, or still missed. */
+  /** Records catch-ups and moves the marks past them in one commit, so that no missed instant is lost. */
   async #settle(arrived: readonly Arrived[], at: Date): Promise<void> {
     const { db, work } = this.#scheduling;
     const fire = arrived.flatMap(({ trigger, fire: instants }) => firingsOf(trigger, instants));
@@ -348,8 +352,8 @@ export class TriggerProcessor {
   }
 }
 
-/** How long before it is due the first firing is planned: the same for a tenant each time, and as good as any for another. */
-export function earlierMs(tenantId: string): number {
+/** How long before the first due time the warm-up happens: 1 to 10 s, by the tenant's id. */
+export function warmUpLeadMs(tenantId: string): number {
   return 1_000 + (Number.parseInt(tenantId.slice(-4), 16) % 9_000);
 }
 
@@ -359,7 +363,7 @@ interface DueInstant {
   readonly dueMs: number;
 }
 
-/** All instants of it that are due by then, in order, `most` of them: the first is the entry itself. */
+/** The trigger's instants that are due by then, in order, at most `most`. The first is the entry's own, due or not. */
 function dueInstants({ trigger, instantMs: firstMs }: Due<Trigger>, nowMs: number, most: number): DueInstant[] {
   const { schedule, row } = trigger;
   const found: DueInstant[] = [];

@@ -18,7 +18,7 @@ const change = (jobs: readonly string[]): Promise<number> =>
     select append_events(2, ${jobs.map(() => 'job.changed')}::text[], ${jobs}::uuid[], 'test',
                          ${jobs.map(() => null)}::uuid[], ${at(line)}, ${jobs.map(() => '{}')}::text[])`);
 
-it('the update processor hears what changes after it has started, once, without any wake-up too', async () => {
+it('the update processor receives changes after its start once, even without a wake-up', async () => {
   const before = newId();
   await change([before]);
   const scheduling = new Scheduling(makeContext(line));
@@ -27,18 +27,18 @@ it('the update processor hears what changes after it has started, once, without 
   const jobs = [newId(), newId()];
   await change(jobs);
   scheduling.ctx.hints.send('triggers', jobs);
-  await until('both are told', () => scheduling.changedJobs.size === 2 || undefined);
+  await until('both have arrived', () => scheduling.changedJobs.size === 2 || undefined);
   expect(await scheduling.changedJobs.receive(10)).toEqual(jobs);
   const third = newId();
   await change([third]);
   await until('it waits', () => line.time.sleeping > 0 || undefined);
   line.time.advance(2_000);
-  await until('it is told', () => scheduling.changedJobs.size === 1 || undefined);
+  await until('it has arrived', () => scheduling.changedJobs.size === 1 || undefined);
   expect(await scheduling.changedJobs.receive(10)).toEqual([third]);
   await updates.stop();
 });
 
-it('the update processor stops, though more changes wait than a trigger processor that is gone would take', async () => {
+it('the update processor stops although the channel to a stopped trigger processor is full', async () => {
   const scheduling = new Scheduling(makeContext(line));
   const updates = updateProcessor(scheduling);
   await updates.start();

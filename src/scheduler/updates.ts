@@ -1,6 +1,6 @@
 /**
- * The update processor: follows the event log's account of jobs and tells the trigger processor which to read anew and
- * the token processor to look. The log is exact: a change that was committed is heard, however late, and none twice.
+ * The update processor: follows the events of jobs, sends changed jobs to the trigger processor, and wakes the token
+ * processor. The event log is exact: every committed change is received once, however late.
  */
 import { checkpoint } from './checkpoints.ts';
 import type { Service } from '../kernel/service.ts';
@@ -18,7 +18,7 @@ export function updateProcessor(scheduling: Scheduling): Service {
   const unsubscribe: (() => void)[] = [];
   return {
     name: 'updates',
-    // before the trigger processor loads: what changes after this position is heard, what changed before it is loaded
+    // starts before the trigger processor loads: later changes are read from here, earlier ones are in its load
     async start() {
       follower.position = await newestPosition(db);
       unsubscribe.push(
@@ -58,16 +58,16 @@ class UpdateFollower {
     }
     if (events.length > 0) this.#wakeOthers();
     if (events.length === page) return undefined;
-    // past the events of other topics: the next read need not span them
+    // skips events of other topics, so that the next read need not span them
     this.position = Math.max(this.position, newest);
     return () => work.updates.wait(sweepMs(sweepEveryMs), signal);
   }
 
   #wakeOthers(): void {
-    const { stir, work } = this.#scheduling;
-    stir();
+    const { noteActivity, work } = this.#scheduling;
+    noteActivity();
     work.tokens.ring();
-    // an unpaused job's catch-up and backfills go on, and new ones begin
+    // catch-up and backfills of an unpaused job continue, and new ones begin
     work.catchup.ring();
     work.backfills.ring();
   }

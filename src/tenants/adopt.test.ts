@@ -35,7 +35,7 @@ async function database(): Promise<string> {
 
 const version = (name: string) => look(life.addressOf({ id: newId(), name, database: name, desired: 'on' }), 1_000);
 
-/** As the launcher lists what it finds. */
+/** Lists the database as a discovered tenant, as the launcher would. */
 async function discover(name: string): Promise<string> {
   const id = newId();
   await life.control.exec(sql`
@@ -44,21 +44,24 @@ async function discover(name: string): Promise<string> {
   return id;
 }
 
-describe('adopting', () => {
-  it.each(['CRM Prod', 'foo-20587'])('what is listed as %s proposes the command that adopts it', async (listed) => {
-    const name = await database();
-    const id = await discover(name);
-    await life.control.exec(sql`update tenant set name = ${listed} where id = ${id}`);
-    const proposed = listed === 'CRM Prod' ? 'crm-prod' : listed;
-    await expect(adoptTenant(life, { name: listed, actor })).rejects.toMatchObject({
-      code: 'conflict',
-      message: `what is listed as ${listed} is the database ${name}; to adopt it: millrace tenant adopt ${proposed} --database ${name}`,
-    });
-    await adoptTenant(life, { name: proposed, database: name, actor });
-    expect(await findLifeRow(life.control, proposed)).toMatchObject({ id, discovered: false });
-  });
+describe('adopt', () => {
+  it.each(['CRM Prod', 'foo-20587'])(
+    'the refusal of the listed name %s proposes the command that adopts',
+    async (listed) => {
+      const name = await database();
+      const id = await discover(name);
+      await life.control.exec(sql`update tenant set name = ${listed} where id = ${id}`);
+      const proposed = listed === 'CRM Prod' ? 'crm-prod' : listed;
+      await expect(adoptTenant(life, { name: listed, actor })).rejects.toMatchObject({
+        code: 'conflict',
+        message: `the discovered tenant ${listed} is the database ${name}; to adopt it: millrace tenant adopt ${proposed} --database ${name}`,
+      });
+      await adoptTenant(life, { name: proposed, database: name, actor });
+      expect(await findLifeRow(life.control, proposed)).toMatchObject({ id, discovered: false });
+    },
+  );
 
-  it('installs Millrace where it is not, beside what is there', async () => {
+  it('adopting installs Millrace beside the tables of a database', async () => {
     const name = await database();
     await administer(
       life.addressOf({ id: '', name, database: name, desired: 'on' }),
@@ -71,7 +74,7 @@ describe('adopting', () => {
     expect(await eventsOf(life, name)).toEqual(['tenant.adopted']);
   });
 
-  it('takes a database that has Millrace as it is, with a START, under any name', async () => {
+  it('adopting a database that has Millrace changes nothing in it and sends a START, under any name', async () => {
     const [name, old] = [life.name(), life.name()];
     const { tenantId } = await createTenant(life, { name: old, version: newer.version, actor });
     await deleteTenant(life.control, tenantId);
@@ -84,7 +87,7 @@ describe('adopting', () => {
     expect(await findLifeRow(life.control, name)).toMatchObject({ database: old });
   });
 
-  it('completes a tenant that was discovered, under the name that is wished for', async () => {
+  it('adopting a discovered tenant registers it under the requested name', async () => {
     const [name, found] = [life.name(), await database()];
     const id = await discover(found);
     const { tenantId } = await adoptTenant(life, { name, database: found, ownHost: true, actor });
@@ -98,7 +101,7 @@ describe('adopting', () => {
     expect(await findLifeRow(life.control, found)).toBeUndefined();
   });
 
-  it('refuses what is not there, is a template, lets nobody in, or belongs to another', async () => {
+  it('adopting refuses a database that is missing, a template, closed to connections, or another tenant’s', async () => {
     const [closed, template, other] = [await database(), await database(), life.name()];
     await administer(serverAddress(), `alter database ${closed} allow_connections false`);
     await administer(serverAddress(), `alter database ${template} is_template true`);
@@ -107,15 +110,15 @@ describe('adopting', () => {
     await expect(adopt(life.name(), 'nowhere_at_all')).rejects.toMatchObject({ code: 'not_found' });
     await expect(adopt(life.name(), closed)).rejects.toThrow('accepts no connections');
     await expect(adopt(life.name(), template)).rejects.toThrow('is a template');
-    await expect(adopt(life.name(), other)).rejects.toThrow(`that of tenant ${other}`);
-    await expect(adopt(other, other)).rejects.toThrow(`that of tenant ${other} already`);
+    await expect(adopt(life.name(), other)).rejects.toThrow(`belongs to tenant ${other}`);
+    await expect(adopt(other, other)).rejects.toThrow(`already belongs to tenant ${other}`);
     await expect(adopt(other, await database())).rejects.toThrow(`there is a tenant ${other} already`);
     await expect(adopt(life.name(), life.controlAddress.database)).rejects.toThrow('it is the control database');
     await administer(serverAddress(), `alter database ${template} is_template false`);
     expect(await eventsOf(life, other)).toEqual(['tenant.created']);
   });
 
-  it('refuses a database with a schema of that name which is not ours, and leaves that alone', async () => {
+  it('adopting refuses a database with a schema millrace that is not ours, and does not touch the schema', async () => {
     const name = await database();
     await inDatabase(life, name, (_, client) => client.query('create schema millrace create table theirs ()'));
     await expect(adoptTenant(life, { name, actor })).rejects.toMatchObject({
@@ -127,7 +130,7 @@ describe('adopting', () => {
     expect((await adoptTenant(life, { name, actor })).message.outcome).toBe('started');
   });
 
-  it('leaves everything as it was when the installation fails', async () => {
+  it('an adoption whose installation fails changes nothing', async () => {
     const [plain, found, name] = [await database(), await database(), life.name()];
     const id = await discover(found);
     await expect(adoptTenant(life, { name: plain, version: broken.version, actor })).rejects.toThrow(
@@ -144,14 +147,14 @@ describe('adopting', () => {
   });
 });
 
-describe('releasing', () => {
+describe('release', () => {
   const addKey = (tenantId: string) =>
     life.control.exec(sql`
       insert into key (id, name, role, tenant_id, hash, created_at, created_by)
       values (${newId()}, 'k', 'viewer', ${tenantId}, ${Buffer.from(newId())}, clock_timestamp(), 'test')`);
   const keysOf = (tenantId: string) => life.control.exec(sql`select from key where tenant_id = ${tenantId}`);
 
-  it('takes Millrace out after a RESTART, leaves the database, and forgets the tenant with its keys', async () => {
+  it('releasing removes Millrace after a RESTART, keeps the database, and deletes the tenant with its keys', async () => {
     const name = life.name();
     const { tenantId } = await createTenant(life, { name, actor });
     await addKey(tenantId);
@@ -166,7 +169,7 @@ describe('releasing', () => {
     await expect(releaseTenant(life, name, { actor })).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  it('keeps it listed where databases are discovered, without keys', async () => {
+  it('a released tenant stays listed without keys if databases are discovered', async () => {
     const name = life.name();
     const discovering = { ...life, discovers: true };
     const { tenantId } = await createTenant(discovering, { name, actor, ownHost: true });
@@ -178,7 +181,7 @@ describe('releasing', () => {
     expect((await adoptTenant(discovering, { name, actor })).tenantId).toBe(tenantId);
   });
 
-  it('completes a release that died when the schema was gone', async () => {
+  it('releasing again completes a release that died after it had removed the schema', async () => {
     const name = life.name();
     await createTenant(life, { name, actor });
     await inDatabase(life, name, (_, client) => client.query('drop schema millrace cascade'));
@@ -186,7 +189,7 @@ describe('releasing', () => {
     expect(await findLifeRow(life.control, name)).toBeUndefined();
   });
 
-  it('takes out what is left where its version is gone, but nothing that is not ours', async () => {
+  it('releasing removes an installation without a version, but not a schema that is not ours', async () => {
     const [name, other] = [life.name(), life.name()];
     const discovering = { ...life, discovers: true };
     await createTenant(discovering, { name, actor });
@@ -201,7 +204,7 @@ describe('releasing', () => {
     expect([await schemas(name), await schemas(other)]).toEqual([0, 1]);
   });
 
-  it('is refused for the default tenant, and for one whose database is gone', async () => {
+  it('releasing refuses the default tenant, and a tenant whose database is gone', async () => {
     await expect(releaseTenant(life, 'default', { actor })).rejects.toThrow('cannot be released');
     const name = life.name();
     await createTenant(life, { name, actor });

@@ -1,11 +1,11 @@
 /**
- * Making a tenant of a database that exists. Millrace is installed in it unless it is there; where the server's databases
- * are discovered, the tenant may be listed already, and becomes one that somebody has registered.
+ * Adopts an existing database as a tenant, and installs Millrace in it if it is missing. If the server's databases are
+ * discovered, the tenant may already be listed; adopting makes it a registered one.
  */
 import { isUniqueViolation, MillraceError } from '../errors.ts';
 import { newId } from '../kernel/id.ts';
 import type { Db } from '../kernel/sql.ts';
-import { adoptCommand, isGivable, nameRule } from './advice.ts';
+import { adoptCommand, isTenantName, nameRule } from './advice.ts';
 import { type NewTenant, startMs } from './create.ts';
 import { install, isUncertain, readVersion } from './install.ts';
 import {
@@ -26,9 +26,9 @@ export async function adoptTenant(life: Life, wanted: NewTenant): Promise<Ordere
   refuseDatabase(life, database, wanted.database === undefined ? 'path.name' : 'body.database');
   await refuseListedName(life, wanted, database);
   const adopted = await exclusively(life, [wanted.name], async () => {
-    const there = await connectable(life, database);
-    const before = await listed(life, wanted, there);
-    const row = before ?? unlisted(wanted, there);
+    const there = await requireConnectable(life, database);
+    const before = await findListed(life, wanted, there);
+    const row = before ?? makeRow(wanted, there);
     const found = await readVersion(life, row);
     if (found === 'gone') throw noDatabase(database);
     if (found.version !== null) refuseOtherVersion(wanted, found.version, before);
@@ -38,14 +38,17 @@ export async function adoptTenant(life: Life, wanted: NewTenant): Promise<Ordere
   return outcome(life, adopted.tenantId, adopted.messageId, startMs);
 }
 
-/** People type what is listed: of a tenant that was found, that may be no name to be given, or not its database's. */
+/**
+ * Refuses the listed name of a discovered tenant if that name is not allowed for tenants, or is not the name of its database.
+ * The error proposes the command that adopts it.
+ */
 async function refuseListedName(life: Life, { name }: NewTenant, database: string): Promise<void> {
-  const isName = isGivable(name);
+  const isName = isTenantName(name);
   if (isName && (await queries.databaseNamed(life.control, database)) !== undefined) return;
   const row = await queries.findLifeRow(life.control, name);
   if (row?.discovered && (!isName || database === name)) {
     const how = `to adopt it: ${adoptCommand(name, row.database)}`;
-    throw new MillraceError('conflict', `what is listed as ${name} is the database ${row.database}; ${how}`);
+    throw new MillraceError('conflict', `the discovered tenant ${name} is the database ${row.database}; ${how}`);
   }
   if (isName) return;
   const faults = [{ path: 'path.name', message: nameRule }];
@@ -55,10 +58,10 @@ async function refuseListedName(life: Life, { name }: NewTenant, database: strin
 interface Adopting {
   readonly life: Life;
   readonly wanted: NewTenant;
-  /** As it was listed before. */
+  /** The row before the adoption; undefined if the database was not listed. */
   readonly before: queries.LifeRow | undefined;
   readonly row: queries.LifeRow;
-  /** As it is registered now. */
+  /** The registration that the adoption writes. */
   readonly as: queries.Registration;
 }
 
@@ -71,7 +74,7 @@ function noDatabase(database: string): MillraceError {
   );
 }
 
-async function connectable(life: Life, database: string): Promise<queries.DatabaseFact> {
+async function requireConnectable(life: Life, database: string): Promise<queries.DatabaseFact> {
   const there = await queries.databaseNamed(life.control, database);
   if (there === undefined) throw noDatabase(database);
   if (there.isTemplate) throw new MillraceError('conflict', `the database ${database} is a template`);
@@ -79,8 +82,8 @@ async function connectable(life: Life, database: string): Promise<queries.Databa
   return there;
 }
 
-/** The tenant that the database has already, where that may become this one. */
-async function listed(
+/** The listed tenant of the database, if it may become the wanted one; undefined if the database is not listed. */
+async function findListed(
   life: Life,
   { name }: NewTenant,
   there: queries.DatabaseFact,
@@ -88,7 +91,7 @@ async function listed(
   const owner = await queries.rowOfDatabase(life.control, there);
   const namesake = await queries.findLifeRow(life.control, name);
   if (owner !== undefined && !owner.discovered && owner.name !== name)
-    throw new MillraceError('conflict', `the database ${there.name} is that of tenant ${owner.name}`);
+    throw new MillraceError('conflict', `the database ${there.name} belongs to tenant ${owner.name}`);
   if (namesake !== undefined && namesake.id !== owner?.id)
     throw new MillraceError('conflict', `there is a tenant ${name} already, in the database ${namesake.database}`);
   return owner;
@@ -98,20 +101,20 @@ function registration({ name, ownHost }: NewTenant, before: queries.LifeRow | un
   return { name, desired: 'on', discovered: false, ownHost: ownHost ?? before?.ownHost ?? false, leaving: null };
 }
 
-function unlisted({ name, ownHost = false }: NewTenant, there: queries.DatabaseFact): queries.LifeRow {
+function makeRow({ name, ownHost = false }: NewTenant, there: queries.DatabaseFact): queries.LifeRow {
   const { name: database, oid: databaseOid } = there;
   return { id: newId(), name, database, desired: 'on', databaseOid, discovered: false, ownHost, leaving: null };
 }
 
 function refuseOtherVersion({ name, version }: NewTenant, recorded: string, before: queries.LifeRow | undefined): void {
   if (before !== undefined && !before.discovered)
-    throw new MillraceError('conflict', `the database ${before.database} is that of tenant ${name} already`);
+    throw new MillraceError('conflict', `the database ${before.database} already belongs to tenant ${name}`);
   if (version === undefined || version === recorded) return;
   const message = `it has Millrace ${recorded} already: adopt it as it is, then \`millrace tenant upgrade\``;
   throw new MillraceError('conflict', message, { faults: [{ path: 'body.version', message }] });
 }
 
-/** Millrace is there: a START is all that its scheduler needs. */
+/** For a database that has Millrace: registers the tenant, and sends a START for its scheduler. */
 async function registerOnly(adopting: Adopting, version: string): Promise<Adopted> {
   const { life, wanted, row } = adopting;
   const messageId = await life.control.transaction(async (tx) => {
@@ -144,11 +147,11 @@ async function register({ life, before, row, as }: Adopting, tx: Db): Promise<vo
   const done =
     before === undefined
       ? await queries.insertTenant(tx, { ...row, at: new Date(life.time.now()) })
-      : await queries.changeRegistration(tx, row.id, { from: before, to: as }).catch(taken);
+      : await queries.changeRegistration(tx, row.id, { from: before, to: as }).catch(falseIfTaken);
   if (!done) throw new MillraceError('conflict', `tenant ${as.name} or its database has just been changed; try again`);
 }
 
-function taken(error: unknown): boolean {
+function falseIfTaken(error: unknown): boolean {
   if (isUniqueViolation(error)) return false;
   throw error;
 }
@@ -159,7 +162,7 @@ function recordAdoption({ life, wanted, row }: Adopting, tx: Db, version: string
   return record(life, tx, { type: 'tenant.adopted', tenantId: row.id, body, actor });
 }
 
-/** As it was listed before, or not at all. What somebody else has made of it meanwhile stays. */
+/** Restores the row as it was before, or deletes it. A change that another process has made meanwhile stays. */
 async function undo({ life, wanted, before, row, as }: Adopting, why: unknown): Promise<void> {
   await life.control.transaction(async (tx) => {
     if (before === undefined) await queries.deleteTenant(tx, row.id);

@@ -1,4 +1,4 @@
-/** Commands that people are advised to run. Each can be copied as it stands, whatever the names of tenants and databases. */
+/** Commands that users are advised to run. Each can be copied as it stands, whatever the names of tenants and databases. */
 import { defaultTenant } from '../contract/tenants.ts';
 import { shellWord } from '../kernel/text/shell-word.ts';
 import type { Db } from '../kernel/sql.ts';
@@ -21,13 +21,13 @@ export async function howToLetIn(
   const database = quoted(of.database);
   if (!(await isHalfDropped(control, of.database)))
     return `alter database ${database} with is_template false allow_connections true`;
-  const half = 'a drop of it was cut short, and another one is all that can be done';
+  const half = 'its drop was interrupted, and it can only be dropped again';
   return of.name === defaultTenant
     ? `${half}: drop database ${database}, then restore it, or restart Millrace, which makes an empty one`
     : `${half}: \`millrace tenant drop ${shellWord(of.name)}\``;
 }
 
-/** For a database that the scheduler may not write, or not even read. Undefined: the cause is another one. */
+/** For a database that the scheduler may not write, or not even read. Returns undefined for other causes. */
 export function howToLetWrite({ cause }: Reason, { url, database }: Address): string | undefined {
   if (cause === 'read_only')
     return `connected to another database, alter database ${quoted(database)} reset default_transaction_read_only; a hot standby takes writes after select pg_promote()`;
@@ -42,17 +42,17 @@ export function howToLetWrite({ cause }: Reason, { url, database }: Address): st
   return `in the database ${database}, ${grants.map((grant) => `grant ${grant} to ${role}`).join('; ')}`;
 }
 
-const longestName = 63;
+const maxNameLength = 63;
 
-/** The rule for names of tenants, for people. */
+/** The rule for names of tenants, as users see it. */
 export const nameRule =
   'lower-case letters, digits, - and _; begins and ends with a letter or digit; at most 63 characters';
 
-export function isGivable(name: string): boolean {
+export function isTenantName(name: string): boolean {
   return name !== '' && makeAllowed(name) === name;
 }
 
 function makeAllowed(name: string): string {
   const allowed = name.toLowerCase().replaceAll(/[^a-z0-9_-]+/g, '-');
-  return allowed.slice(0, longestName).replaceAll(/^[_-]+|[_-]+$/g, '') || 'tenant';
+  return allowed.slice(0, maxNameLength).replaceAll(/^[_-]+|[_-]+$/g, '') || 'tenant';
 }

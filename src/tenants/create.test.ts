@@ -30,8 +30,8 @@ afterAll(() => life.close());
 const versionIn = (name: string): ReturnType<typeof look> => look(life.addressOf(rowOf(name)), 1_000);
 const rowOf = (name: string) => ({ id: newId(), name, database: name, desired: 'on' }) as const;
 
-describe('a new tenant', () => {
-  it('has a row, a UTF8 database with Millrace in it, a RESTART that waited for it, and an event', async () => {
+describe('new tenant', () => {
+  it('a new tenant has a row, a UTF8 database with Millrace, a RESTART that waited for it, and an event', async () => {
     const name = life.name();
     const { tenantId, message } = await createTenant(life, { name, actor, ownHost: true });
     expect(message).toMatchObject({
@@ -52,26 +52,26 @@ describe('a new tenant', () => {
     expect(await eventsOf(life, name)).toEqual(['tenant.created']);
   });
 
-  it('may have a database of another name', async () => {
+  it('a new tenant may have a database of another name', async () => {
     const [name, database] = [life.name(), life.name()];
     await createTenant(life, { name, database, actor });
     expect(await findLifeRow(life.control, name)).toMatchObject({ name, database });
     expect(await databaseNamed(life.control, name)).toBeUndefined();
   });
 
-  it('is refused where there is such a tenant or database, and changes nothing', async () => {
+  it('creating is refused if the tenant or database exists, and changes nothing', async () => {
     const [name, other] = [life.name(), life.name()];
     await createTenant(life, { name, actor });
     await expect(createTenant(life, { name, actor })).rejects.toMatchObject({ code: 'conflict' });
     await expect(createTenant(life, { name, database: other, actor })).rejects.toThrow(`in the database ${name}`);
     await expect(createTenant(life, { name: other, database: name, actor })).rejects.toThrow(
-      `the database ${name} is that of tenant ${name}; name another`,
+      `the database ${name} belongs to tenant ${name}; name another`,
     );
     expect(await findLifeRow(life.control, other)).toBeUndefined();
     expect(await messagesAbout(life, name)).toHaveLength(1);
   });
 
-  it('is to be adopted where the database is there and nobody has registered it', async () => {
+  it('creating proposes to adopt a database that exists but is not registered', async () => {
     const [name, database] = [life.name(), life.name()];
     await administer(serverAddress(), `create database ${database}`);
     const refused = (): Promise<unknown> => createTenant(life, { name, database, actor });
@@ -85,12 +85,12 @@ describe('a new tenant', () => {
     await expect(refused()).rejects.toThrow('already; name another');
   });
 
-  it.each(['postgres', 'template1'])('never gets the database %s', async (database) => {
+  it.each(['postgres', 'template1'])('a new tenant never gets the database %s', async (database) => {
     const refused = createTenant(life, { name: life.name(), database, actor });
     await expect(refused).rejects.toMatchObject({ code: 'bad_request', faults: [{ path: 'body.database' }] });
   });
 
-  it('never gets the control database, nor an engine that is not here', async () => {
+  it('a new tenant never gets the control database, nor an engine that is not installed', async () => {
     const { database } = life.controlAddress;
     await expect(createTenant(life, { name: database, actor })).rejects.toThrow('it is the control database');
     const refused = createTenant(life, { name: life.name(), version: '7.7.7', actor });
@@ -99,9 +99,9 @@ describe('a new tenant', () => {
   });
 });
 
-describe('a tenant whose making was cut short', () => {
+describe('interrupted creation', () => {
   const at = new Date();
-  it('is completed from its row alone, and from a database without Millrace', async () => {
+  it('creating again completes a tenant of which only the row, or row and database, exist', async () => {
     const [rowOnly, withDatabase] = [life.name(), life.name()];
     for (const name of [rowOnly, withDatabase])
       await insertTenant(life.control, { id: newId(), name, database: name, ownHost: false, at });
@@ -113,7 +113,7 @@ describe('a tenant whose making was cut short', () => {
     }
   });
 
-  it('is left to `drop` where that was cut short', async () => {
+  it('creating refuses a tenant whose drop was interrupted, and advises to drop it', async () => {
     const name = life.name();
     await insertTenant(life.control, { id: newId(), name, database: name, ownHost: false, at });
     await life.control.exec(sql`update tenant set desired = 'off', leaving = 'on' where name = ${name}`);
@@ -125,7 +125,7 @@ describe('a tenant whose making was cut short', () => {
     expect(await messagesAbout(life, name)).toEqual([]);
   });
 
-  it('is made once by two who ask at the same time', async () => {
+  it('two concurrent calls create a tenant once', async () => {
     const name = life.name();
     const results = await Promise.allSettled([1, 2].map(() => createTenant(life, { name, actor })));
     expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
@@ -134,8 +134,8 @@ describe('a tenant whose making was cut short', () => {
   });
 });
 
-describe('a tenant whose installation fails', () => {
-  it('leaves nothing behind but the story', async () => {
+describe('failed installation', () => {
+  it('a failed installation leaves nothing but its events', async () => {
     const name = life.name();
     const failed = createTenant(life, { name, version: broken.version, actor });
     await expect(failed).rejects.toMatchObject({ code: 'migration_failed' });
@@ -146,7 +146,7 @@ describe('a tenant whose installation fails', () => {
     await createTenant(life, { name, actor });
   });
 
-  it('keeps a database that somebody has entered meanwhile, and is completed by the next call', async () => {
+  it('a failed installation keeps a database that has other sessions, and the next call completes it', async () => {
     const name = life.name();
     const guest = new Client(clientConfig(life.addressOf(rowOf(name)), 'a guest'));
     guest.on('error', () => {});
@@ -165,7 +165,7 @@ describe('a tenant whose installation fails', () => {
     expect((await createTenant(life, { name, actor })).message.outcome).toBe('started');
   });
 
-  it('names the statement to run where the role may not make databases, and leaves no row', async () => {
+  it('the error names the statement to run if the role may not create databases, and no row stays', async () => {
     const [name, role] = [life.name(), life.name()];
     await administer(serverAddress(), `create role ${role} login`);
     try {

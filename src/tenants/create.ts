@@ -1,7 +1,9 @@
 /**
- * Making a tenant: its row first, then its database, then Millrace in it. The row comes first so that a database is never
- * without someone whose it is, and whoever dies on the way can begin again: the same call finds what is there and completes
- * it. What fails while somebody is there to see it is undone.
+ * Creates a tenant: first its row, then its database, then Millrace in it.
+ *
+ * - The row comes first, so that every database has an owner.
+ * - If the process dies on the way, the same call finds what exists and completes it.
+ * - If a step fails, the steps before it are undone.
  */
 import type { Client } from 'pg';
 import type { Engine } from '../contract/engine.ts';
@@ -34,7 +36,7 @@ export interface NewTenant extends Actor {
   readonly ownHost?: boolean | undefined;
 }
 
-/** How long an answer waits for the scheduler. */
+/** How long a response waits for the scheduler to start. */
 export const startMs = 10_000;
 
 export async function createTenant(life: Life, wanted: NewTenant): Promise<Ordered> {
@@ -42,7 +44,7 @@ export async function createTenant(life: Life, wanted: NewTenant): Promise<Order
   refuseDatabase(life, database, wanted.database === undefined ? 'body.name' : 'body.database');
   const engine = await engineFor(life, wanted.version ?? life.version, 'body.version');
   const made = await exclusively(life, [wanted.name], async (client) => {
-    const row = await unfinished(life, wanted, database);
+    const row = await findUnfinished(life, wanted, database);
     return row === undefined
       ? makeAnew({ life, client, wanted, engine, database })
       : complete({ life, client, wanted, engine, database }, row);
@@ -60,28 +62,28 @@ interface Making {
 
 type Made = { readonly tenantId: string; readonly messageId: number };
 
-/** What an earlier call has left; nothing, where it is to be made anew; an error, where there is something else. */
-async function unfinished(life: Life, { name }: NewTenant, database: string): Promise<queries.LifeRow | undefined> {
+/** The row that an interrupted call has left, or undefined if there is none. Throws if the tenant or database is taken. */
+async function findUnfinished(life: Life, { name }: NewTenant, database: string): Promise<queries.LifeRow | undefined> {
   const row = await queries.findLifeRow(life.control, name);
   if (row === undefined) {
     const there = await queries.databaseNamed(life.control, database);
     if (there === undefined) return undefined;
     throw await databaseTaken(life, name, there);
   }
-  if (row.leaving !== null) throw isLeaving(row);
+  if (row.leaving !== null) throw interruptedDrop(row);
   if (row.discovered) throw adoptInstead(name, row.database);
-  if (row.database !== database || life.isElsewhere(row)) throw isThere(row);
+  if (row.database !== database || life.isElsewhere(row)) throw tenantExists(row);
   const found = await readVersion(life, row);
-  if (found !== 'gone' && found.version !== null) throw isThere(row);
-  await refuseAnother(life, row);
+  if (found !== 'gone' && found.version !== null) throw tenantExists(row);
+  await refuseOtherDatabase(life, row);
   return row;
 }
 
-/** Its own is called otherwise by now, or is gone and another has its name: neither may become what is made here. */
-async function refuseAnother(life: Life, row: queries.LifeRow): Promise<void> {
+/** Throws if the tenant's own database was renamed, or if it is gone and another database has its name. */
+async function refuseOtherDatabase(life: Life, row: queries.LifeRow): Promise<void> {
   if (row.databaseOid === null) return;
   const own = await queries.databaseOf(life.control, row);
-  if (own !== undefined && own.name !== row.database) throw isThere({ ...row, database: own.name });
+  if (own !== undefined && own.name !== row.database) throw tenantExists({ ...row, database: own.name });
   if (own !== undefined || (await queries.databaseNamed(life.control, row.database)) === undefined) return;
   throw new MillraceError(
     'conflict',
@@ -89,20 +91,20 @@ async function refuseAnother(life: Life, row: queries.LifeRow): Promise<void> {
   );
 }
 
-function isThere({ name, database }: queries.LifeRow): MillraceError {
+function tenantExists({ name, database }: queries.LifeRow): MillraceError {
   return new MillraceError('conflict', `there is a tenant ${name} already, in the database ${database}`);
 }
 
-function isLeaving({ name }: queries.LifeRow): MillraceError {
+function interruptedDrop({ name }: queries.LifeRow): MillraceError {
   const ways = `\`millrace tenant drop ${name}\` completes the drop, \`millrace tenant start ${name}\` takes it back`;
-  return new MillraceError('conflict', `there is a tenant ${name} whose drop was cut short: ${ways}`);
+  return new MillraceError('conflict', `there is a tenant ${name} whose drop was interrupted: ${ways}`);
 }
 
-/** Whose it is; adopting is proposed only where it would be done. */
+/** Names the owner of the database. Proposes to adopt the database only if that would succeed. */
 async function databaseTaken(life: Life, name: string, there: queries.DatabaseFact): Promise<MillraceError> {
   const owner = await queries.rowOfDatabase(life.control, there);
   if (owner !== undefined && !owner.discovered)
-    return new MillraceError('conflict', `the database ${there.name} is that of tenant ${owner.name}; name another`);
+    return new MillraceError('conflict', `the database ${there.name} belongs to tenant ${owner.name}; name another`);
   if (there.isTemplate || !there.allowsConnections)
     return new MillraceError('conflict', `there is a database ${there.name} already; name another`);
   return adoptInstead(name, there.name);
@@ -117,7 +119,7 @@ async function makeAnew(making: Making): Promise<Made> {
   const row = await register(making);
   checkpoint('tenant.registered');
   try {
-    // made by somebody else since we looked
+    // another session has created it since we checked
     if (!(await makeDatabase(making))) throw adoptInstead(row.name, row.database);
     checkpoint('tenant.made');
   } catch (error) {
@@ -143,7 +145,7 @@ async function register({ life, wanted, database, engine }: Making): Promise<que
   const row = { id: newId(), name, database, ownHost, ...asMade };
   await life.control.transaction(async (tx) => {
     if (!(await queries.insertTenant(tx, { ...row, at: new Date(life.time.now()) }))) {
-      throw new MillraceError('conflict', `the name ${name} or the database ${database} is another tenant's`);
+      throw new MillraceError('conflict', `the name ${name} or the database ${database} belongs to another tenant`);
     }
     const body = { name, database, version: engine.version };
     await record(life, tx, { type: 'tenant.created', tenantId: row.id, body, actor });
@@ -151,20 +153,20 @@ async function register({ life, wanted, database, engine }: Making): Promise<que
   return row;
 }
 
-/** Whether it was made now. */
+/** Returns false if the database already exists. */
 function makeDatabase({ life, database }: Making): Promise<boolean> {
   return ensureDatabase(addressIn(life, database));
 }
 
-/** Into the database that is noted, and no other. */
+/** Records the database's oid first, so that the installation goes into that database and no other. */
 async function putInto({ life, wanted, engine }: Making, { id, name }: queries.LifeRow): Promise<Made> {
-  await queries.noteDatabase(life.control, id);
+  await queries.recordDatabaseOid(life.control, id);
   const row = await queries.findLifeRow(life.control, name);
   if (row?.id !== id) throw new MillraceError('conflict', `tenant ${name} has just been changed; try again`);
   return { tenantId: id, messageId: await install(life, row, engine, wanted) };
 }
 
-/** Whether it is gone. Whoever is in it by now has come for something: then it stays, and `create` again completes it. */
+/** Returns whether the database is gone. It stays if it has other sessions; another `create` then completes the tenant. */
 async function dropEmpty({ client, database }: Making): Promise<boolean> {
   return client.query(`drop database ${quoted(database)}`).then(
     () => true,

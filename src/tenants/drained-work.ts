@@ -1,6 +1,7 @@
 /**
- * Work in a transaction in which no engine touches the tenant: installing, upgrading and removing Millrace. The transaction
- * holds `drain` (`postgres/drained.ts`). If the work waits for a table in vain, the error names the sessions that hold it.
+ * Work in a transaction during which no engine touches the tenant: installing, upgrading and removing Millrace. The
+ * transaction holds `drain` (`postgres/drained.ts`). If the work cannot lock a table in time, the error names the sessions
+ * that hold it.
  */
 import { Client, type ClientBase } from 'pg';
 import { isLockTimeout, MillraceError } from '../errors.ts';
@@ -12,43 +13,47 @@ import { notForgotten } from '../postgres/pool/pool.ts';
 import { holdersOfTables, nameHolders } from '../control/blockers.ts';
 import { formatFreeing } from '../control/format-reason.ts';
 
-/** How the processes that use the tenant are asked to leave. */
-export interface Telling {
+/** How the processes that use the tenant are notified that they must leave. */
+export interface DrainHooks {
   readonly onBegin: (who: Drained) => Promise<void>;
   readonly remind: () => void;
   /** How long to wait for a lock that another session holds on a table. */
   readonly lockMs?: number | undefined;
 }
 
-/** On a connection of its own. */
-export function inDrained<T>(address: Address, telling: Telling, work: (client: ClientBase) => Promise<T>): Promise<T> {
-  return onConnection(address, (client) => drainedOn(client, telling, work));
+/** Does the work on a connection of its own. */
+export function inDrained<T>(
+  address: Address,
+  hooks: DrainHooks,
+  work: (client: ClientBase) => Promise<T>,
+): Promise<T> {
+  return onConnection(address, (client) => drainedOn(client, hooks, work));
 }
 
-export function drainedOn<T>(client: Client, telling: Telling, work: (client: ClientBase) => Promise<T>): Promise<T> {
-  return drained(client, { ...telling, graceMs }, (inner, tx) =>
-    // in a savepoint: it keeps engines out until the holders of tables are read
+export function drainedOn<T>(client: Client, hooks: DrainHooks, work: (client: ClientBase) => Promise<T>): Promise<T> {
+  return drained(client, { ...hooks, graceMs }, (inner, tx) =>
+    // in a savepoint, so that engines are kept out until the holders of tables have been read
     tx
       .transaction(() => work(inner))
       .catch(async (error: unknown) => {
-        throw isLockWait(error) ? await gaveUp(tx, error, telling.lockMs) : error;
+        throw isLockWait(error) ? await explainLockTimeout(tx, error, hooks.lockMs) : error;
       }),
   );
 }
 
-/** By itself, or as why a migration failed. */
+/** Whether the error, or its cause, is a lock timeout. */
 function isLockWait(error: unknown): error is Error {
   return error instanceof Error && (isLockTimeout(error) || isLockTimeout(error.cause));
 }
 
-async function gaveUp(tx: Db, error: Error, lockMs = usualLockMs): Promise<MillraceError> {
+async function explainLockTimeout(tx: Db, error: Error, lockMs = usualLockMs): Promise<MillraceError> {
   const holders = await holdersOfTables(tx, lockMs).catch(() => []);
-  const what = isLockTimeout(error) ? '' : `${error.message}: `;
-  const whose =
+  const prefix = isLockTimeout(error) ? '' : `${error.message}: `;
+  const advice =
     holders.length === 0
-      ? 'nobody has tables of the schema millrace open now; try again'
+      ? 'no other session holds tables of the schema millrace now; try again'
       : `tables of the schema millrace are held by ${nameHolders(holders)}; ${formatFreeing(holders)}, or try again later`;
-  const detail = `${what}a lock was waited for in vain, for ${lockMs / 1_000} s, and nothing was changed; ${whose}`;
+  const detail = `${prefix}a lock was not granted within ${lockMs / 1_000} s, and nothing was changed; ${advice}`;
   return new MillraceError('conflict', detail, { cause: error });
 }
 

@@ -31,7 +31,7 @@ async function make(name = life.name()): Promise<string> {
 }
 const addressOf = (name: string) => addressIn(life, name);
 
-/** Somebody who is none of ours. */
+/** Opens a session that is not Millrace's. */
 async function enter(name: string): Promise<Client> {
   const guest = new Client(clientConfig(addressOf(name), 'a guest'));
   guest.on('error', () => {});
@@ -39,7 +39,7 @@ async function enter(name: string): Promise<Client> {
   return guest;
 }
 
-/** As one who owns the database, but may end nobody's session. */
+/** Acts with a role that owns the database, but may not end sessions of other roles. */
 async function asOwner(name: string): Promise<Life> {
   await administer(serverAddress(), `create role ${name} login`);
   await administer(serverAddress(), `alter database ${name} owner to ${name}`);
@@ -49,8 +49,8 @@ async function asOwner(name: string): Promise<Life> {
   return { ...life, controlAddress: { ...life.controlAddress, url: url.href } };
 }
 
-describe('dropping', () => {
-  it('sends a STOP and removes database, row and keys, though a scheduler is in it', async () => {
+describe('drop', () => {
+  it('dropping sends a STOP and removes database, row and keys, although a scheduler is connected', async () => {
     const name = await make();
     const holder = await holdDrain(addressOf(name), life.hub);
     await dropTenant(life, name, { actor });
@@ -63,7 +63,7 @@ describe('dropping', () => {
     await make(name);
   });
 
-  it('ends those who do not leave by themselves', async () => {
+  it('dropping ends sessions that do not leave by themselves', async () => {
     const name = await make();
     const holder = await holdDrain(addressOf(name));
     await dropTenant(life, name, { actor });
@@ -71,14 +71,14 @@ describe('dropping', () => {
     expect(await databaseNamed(life.control, name)).toBeUndefined();
   });
 
-  it('removes a tenant whose database is gone already', async () => {
+  it('dropping removes a tenant whose database is already gone', async () => {
     const name = await make();
     await administer(serverAddress(), `drop database ${name}`);
     await dropTenant(life, name, { actor });
     expect(await findLifeRow(life.control, name)).toBeUndefined();
   });
 
-  it('follows a database that was renamed, and never takes another that has its name now', async () => {
+  it('dropping removes a renamed database of the tenant, and never another one that has its former name', async () => {
     const [name, moved] = [await make(), life.name()];
     await administer(serverAddress(), `alter database ${name} rename to ${moved}`);
     await administer(serverAddress(), `create database ${name}`);
@@ -87,7 +87,7 @@ describe('dropping', () => {
     expect(await databaseNamed(life.control, name)).toBeDefined();
   });
 
-  it('that fails leaves the tenant as it was and starts it again, and says who is in the way', async () => {
+  it('a drop that fails restores the tenant, starts it again, and names the session in the way', async () => {
     const name = await make();
     const limited = await asOwner(name);
     const guest = await enter(name);
@@ -102,7 +102,7 @@ describe('dropping', () => {
     await administer(life.controlAddress, `drop owned by ${name}; drop role ${name}`);
   }, 30_000);
 
-  it('that was cut short is completed by the next; one that fails then leaves the tenant as it was at first', async () => {
+  it('a second drop completes an interrupted one, or restores the state before the first if it fails', async () => {
     const name = await make();
     await life.control.exec(sql`update tenant set desired = 'off', leaving = 'on' where name = ${name}`);
     const limited = await asOwner(name);
@@ -116,7 +116,7 @@ describe('dropping', () => {
     await administer(life.controlAddress, `drop owned by ${name}; drop role ${name}`);
   }, 30_000);
 
-  it('that a prepared transaction is in the way of names that, and nobody whom it would have disconnected', async () => {
+  it('a drop that a prepared transaction blocks names it, and no sessions', async () => {
     const name = await make();
     const guest = await enter(name);
     await guest.query(`begin; create table more (); prepare transaction '${name}'`);
@@ -127,7 +127,7 @@ describe('dropping', () => {
     await guest.end();
   }, 30_000);
 
-  it('of a database that is another’s blames nobody who is in it', async () => {
+  it('a drop of a database of another owner names no sessions', async () => {
     const name = await make();
     const limited = await asOwner(name);
     await administer(serverAddress(), `alter database ${name} owner to current_user`);
@@ -139,13 +139,13 @@ describe('dropping', () => {
     await administer(life.controlAddress, `drop owned by ${name}; drop role ${name}`);
   });
 
-  it('is refused for the default tenant', async () => {
+  it('dropping refuses the default tenant', async () => {
     await expect(dropTenant(life, 'default', { actor })).rejects.toMatchObject({ code: 'conflict' });
   });
 });
 
-describe('renaming', () => {
-  it('renames the database that bears its name with it, after a RESTART that waits for that', async () => {
+describe('rename', () => {
+  it('renaming also renames a database of the same name, after a RESTART that waits for the transaction', async () => {
     const [name, to] = [await make(), life.name()];
     const { id } = (await findLifeRow(life.control, name)) ?? {};
     const holder = await holdDrain(addressOf(name), life.hub);
@@ -160,7 +160,7 @@ describe('renaming', () => {
       waits: true,
     });
     expect(await eventsOf(life, to)).toEqual(['tenant.renamed']);
-    // as the launcher tells what was renamed by plain SQL
+    // the same body as in the launcher's event for a rename by plain SQL
     expect(
       await life.control.rows(
         sql`select body::jsonb as body from event where subject = ${id} order by seq desc limit 1`,
@@ -168,7 +168,7 @@ describe('renaming', () => {
     ).toEqual([{ body: { name: to, from: name, to, from_database: name, database: to } }]);
   });
 
-  it('leaves a database of another name alone', async () => {
+  it('renaming does not rename a database of another name', async () => {
     const [name, database, to] = [life.name(), life.name(), life.name()];
     await createTenant(life, { name, database, actor });
     await renameTenant(life, name, { name: to, actor });
@@ -176,7 +176,7 @@ describe('renaming', () => {
     expect(await databaseNamed(life.control, database)).toBeDefined();
   });
 
-  it('ends connections of engines that did not hear, but nobody else', async () => {
+  it('renaming ends connections of engines that did not leave when they were notified', async () => {
     const [name, to] = [await make(), life.name()];
     const deaf = await holdDrain(addressOf(name));
     await renameTenant(life, name, { name: to, actor });
@@ -184,11 +184,11 @@ describe('renaming', () => {
     expect(await findLifeRow(life.control, to)).toMatchObject({ database: to });
   }, 20_000);
 
-  it('that fails changes nothing, and says who is in the way', async () => {
+  it('a rename that fails changes nothing, and names the session in the way', async () => {
     const [name, to] = [await make(), life.name()];
     const guest = await enter(name);
     const { rows } = await guest.query<{ pid: number }>('select pg_backend_pid() as pid');
-    // comes while PostgreSQL waits for the second time, and is let in when it has given up
+    // connects while PostgreSQL waits for the second time, and gets in when PostgreSQL has given up
     const late = pause(7_000).then(() => enter(name));
     await expect(renameTenant(life, name, { name: to, actor })).rejects.toThrow(
       new RegExp(`other users; it is held by backend ${rows[0]?.pid} \\(a guest\\)$`),
@@ -199,7 +199,7 @@ describe('renaming', () => {
     await Promise.all([guest, await late].map((client) => client.end()));
   }, 30_000);
 
-  it('refuses names that are taken, and the default tenant', async () => {
+  it('renaming refuses names that are taken, and the default tenant', async () => {
     const [name, other, database] = [await make(), await make(), life.name()];
     await administer(serverAddress(), `create database ${database}`);
     const rename = (from: string, to: string) => renameTenant(life, from, { name: to, actor });
@@ -212,7 +212,7 @@ describe('renaming', () => {
     expect(await eventsOf(life, name)).toEqual(['tenant.created']);
   });
 
-  it('by two at once, to each other’s name, ends with both as they are', async () => {
+  it('two tenants that are renamed to each other’s name at the same time keep their names', async () => {
     const [a, b] = [await make(), await make()];
     const results = await Promise.allSettled([
       renameTenant(life, a, { name: b, actor }),

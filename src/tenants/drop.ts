@@ -10,7 +10,7 @@ import { quoted } from '../postgres/databases.ts';
 import {
   type Actor,
   exclusively,
-  existing,
+  requireTenant,
   forgetKeys,
   announceChange,
   type Life,
@@ -21,13 +21,13 @@ import {
 } from './life.ts';
 import * as queries from './queries.ts';
 
-/** A session of another role, which ours may not end. */
+/** SQLSTATE of an attempt to end a session of a role that ours may not act for. */
 const mayNotEnd = '42501';
 
 export async function dropTenant(life: Life, name: string, { actor }: Actor): Promise<void> {
   refuseDefault(name, 'dropped');
   await exclusively(life, [name], async (client) => {
-    const row = await existing(life, name);
+    const row = await requireTenant(life, name);
     const there = await queries.databaseOf(life.control, row);
     if (there?.name === life.controlAddress.database)
       throw new MillraceError('conflict', `the database ${there.name} is the control database`);
@@ -47,10 +47,7 @@ export async function dropTenant(life: Life, name: string, { actor }: Actor): Pr
 
 function isTemplate(database: string): MillraceError {
   const first = `alter database ${quoted(database)} is_template false`;
-  return new MillraceError(
-    'conflict',
-    `the database ${database} is a template, and is dropped when it is none: ${first}`,
-  );
+  return new MillraceError('conflict', `the database ${database} is a template; before you drop it, run: ${first}`);
 }
 
 async function stop(life: Life, row: queries.LifeRow, actor: string): Promise<void> {
@@ -61,7 +58,7 @@ async function stop(life: Life, row: queries.LifeRow, actor: string): Promise<vo
   announceChange(life, row.id);
 }
 
-/** As it was before. */
+/** Restores the desired state from before the drop. */
 async function resume(life: Life, row: queries.LifeRow, actor: string): Promise<void> {
   await life.control.transaction(async (tx) => {
     if ((await queries.setStaying(tx, row.id)) === 'on')
@@ -76,7 +73,7 @@ async function dropDatabase(client: Client, database: string): Promise<void> {
   } catch (error) {
     if (!isInUse(error)) throw error;
     await client.query(`drop database if exists ${quoted(database)} with (force)`).catch((again: unknown) => {
-      // that it is in use is why; who those are that our role may not end is told with it
+      // the first error says that the database is in use; `explainRefusal` adds the sessions that our role may not end
       throw sqlStateOf(again) === mayNotEnd ? error : again;
     });
   }

@@ -19,7 +19,7 @@ const make = async (): Promise<string> => {
   return name;
 };
 
-it('an engine is used by those whose databases say so, whatever the launcher has seen', async () => {
+it('the users of an engine are the tenants whose databases record its version, whatever the launcher has seen', async () => {
   const [old, moved, bare] = [await make(), await make(), await make()];
   await inDatabase(life, moved, (_, client) => client.query("update millrace.installation set version = '2.0.0'"));
   await inDatabase(life, bare, (_, client) => client.query('drop schema millrace cascade'));

@@ -1,4 +1,4 @@
-/** Which tenants need an engine: by what is recorded in their databases now, not by what the launcher saw last. */
+/** Which tenants use an engine, by the version that their databases record now, not by what the launcher saw last. */
 import { within } from '../kernel/service.ts';
 import { listTenants, type TenantRow } from '../control/queries.ts';
 import { look } from '../loader/inspect.ts';
@@ -6,17 +6,17 @@ import type { Life } from './life.ts';
 
 export interface EngineUsers {
   readonly tenants: string[];
-  /** Those of which it could not be said. */
+  /** Tenants whose version could not be read. */
   readonly unknown: string[];
-  /** The name of the last tenant that was looked at, where there are more. */
+  /** The name of the last tenant that was inspected; null if there are no more. */
   readonly next: string | null;
 }
 
-const looksAtOnce = 16;
-/** A look waits so long for a migration that is under way, and so long in all. */
-const lookMs = { lock: 1_000, all: 5_000 } as const;
+const maxInspections = 16;
+/** `lock`: how long an inspection waits for a migration that is under way. `all`: its limit in total. */
+const inspectMs = { lock: 1_000, all: 5_000 } as const;
 
-/** Looks at `limit` tenants, by name. */
+/** Inspects `limit` tenants, in the order of their names. */
 export async function engineUsers(
   life: Life,
   version: string,
@@ -32,15 +32,15 @@ export async function engineUsers(
       else if (recorded === version) users.tenants.push(row.name);
     }
   };
-  await Promise.all(Array.from({ length: looksAtOnce }, work));
+  await Promise.all(Array.from({ length: maxInspections }, work));
   return users;
 }
 
-/** Null: none is; undefined: nobody knows. */
+/** Null: Millrace is not installed. Undefined: unknown. */
 async function recordedIn(life: Life, row: TenantRow): Promise<string | null | undefined> {
-  // a database that was given a name which no address can mean has none
-  const lookAtIt = async (): ReturnType<typeof look> => look(life.addressOf(row), lookMs.lock);
-  const found = await within(lookMs.all, lookAtIt()).catch(() => undefined);
+  // async, so that an error of `addressOf` is caught as well: some names cannot be written in an address
+  const inspect = async (): ReturnType<typeof look> => look(life.addressOf(row), inspectMs.lock);
+  const found = await within(inspectMs.all, inspect()).catch(() => undefined);
   if (found?.kind === 'installed') return found.version;
   return found?.kind === 'not_installed' || found?.kind === 'gone' ? null : undefined;
 }

@@ -23,7 +23,7 @@ afterEach(async () => {
 
 const only = (...versions: string[]) => ({ has: async (version: string) => versions.includes(version) });
 const seen = () => look(database.address, 100);
-/** The same engine under another version's name. */
+/** Installs the engine, and records another version. */
 async function installedAt(version: string): Promise<void> {
   await migrateTenant(database.address, engine);
   const client = await connect();
@@ -49,30 +49,30 @@ const alive = (client: Client): Promise<boolean> =>
     () => false,
   );
 
-describe('migrating a tenant', () => {
-  it('installs, tells the transaction before, and finds nothing to do the second time', async () => {
+describe('migration of a tenant', () => {
+  it('a migration announces its transaction, installs, and finds nothing to do the second time', async () => {
     const pending = await listPending(database.address, engine);
     expect(pending[0]).toBe('0001_event_log.sql');
-    const told: Drained[] = [];
-    const onBegin = async (who: Drained): Promise<void> => {
-      told.push(who);
+    const announced: Drained[] = [];
+    const onBegin = async (transaction: Drained): Promise<void> => {
+      announced.push(transaction);
       expect(await seen()).toEqual({ kind: 'not_installed' });
     };
     expect(await migrateTenant(database.address, engine, { onBegin })).toEqual(pending);
-    expect(told).toHaveLength(1);
+    expect(announced).toHaveLength(1);
     expect(await seen()).toEqual({ kind: 'installed', version: engineVersion });
     expect(await migrateTenant(database.address, engine)).toEqual([]);
     expect(await listPending(database.address, engine)).toEqual([]);
   });
 
-  it('does not begin when nobody could be told', async () => {
+  it('a migration does not begin if it cannot be announced', async () => {
     const onBegin = (): Promise<never> => Promise.reject(new Error('the control database is away'));
     const refusing = migrateTenant(database.address, engine, { onBegin });
     await expect(refusing).rejects.toThrow('the control database is away');
     expect(await seen()).toEqual({ kind: 'not_installed' });
   });
 
-  it('leaves nothing when the engine’s migration fails', async () => {
+  it('a migration that fails leaves nothing', async () => {
     const failing: Engine = {
       ...engine,
       migrate: async (client) => {
@@ -84,7 +84,7 @@ describe('migrating a tenant', () => {
     expect(await seen()).toEqual({ kind: 'not_installed' });
   });
 
-  it('waits for half a minute at most for what somebody holds', async () => {
+  it('a migration waits at most 30 s for a lock', async () => {
     const waits: string[] = [];
     const looking: Engine = {
       ...engine,
@@ -98,7 +98,7 @@ describe('migrating a tenant', () => {
     expect(waits).toEqual(['30s']);
   });
 
-  it('reminds those who came back before the lock was asked for', async () => {
+  it('a migration reminds connections that came back before it requested the lock', async () => {
     await migrateTenant(database.address, engine);
     const late: Client[] = [];
     let isTerminated = false;
@@ -109,12 +109,12 @@ describe('migrating a tenant', () => {
     const remind = (): void => void late.pop()?.end();
     await migrateTenant(database.address, engine, { onBegin, remind });
     expect(late).toEqual([]);
-    // those who stay are
+    // only connections that stay are terminated
     expect(isTerminated).toBe(false);
   });
 });
 
-it('a process that stands still in such a transaction, or whose machine is gone, does not keep the tenant', async () => {
+it('a process that hangs in such a transaction, or whose machine is gone, does not block the tenant for ever', async () => {
   const settings = await onConnection(database.address, async (client) => {
     const { rows } = await client.query(`
       select name, reset_val <> setting as is_ours from pg_settings
@@ -125,10 +125,10 @@ it('a process that stands still in such a transaction, or whose machine is gone,
   for (const each of settings) expect(each).toMatchObject({ is_ours: true });
 });
 
-describe('making sure that the default tenant can be served', () => {
+describe('installation of the default tenant', () => {
   const lockMs = 10_000;
 
-  it('installs it once, though ten start at once and some are at work before others have looked', async () => {
+  it('ten processes that start at once install the default tenant once', async () => {
     const starting = Array.from({ length: 10 }, async () => {
       const applied = await ensureInstalled(database.address, engine, { engines: only(engineVersion), lockMs });
       return { applied, client: await engineConnection(engineVersion) };
@@ -138,7 +138,7 @@ describe('making sure that the default tenant can be served', () => {
     expect(await Promise.all(started.map(({ client }) => alive(client)))).toEqual(started.map(() => true));
   });
 
-  it('is kept by nobody who is changing it where there is nothing to do, and for no longer than it may wait where there is', async () => {
+  it('a start with nothing to do does not wait for a migration; otherwise it waits at most `lockMs`', async () => {
     await installedAt(engineVersion);
     const other = new Client(clientConfig(database.address, 'a migration by hand'));
     await other.connect();
@@ -153,29 +153,29 @@ describe('making sure that the default tenant can be served', () => {
     await other.end();
   });
 
-  it('brings it to this release where its own engine is not here and somebody is told, else leaves it', async () => {
+  it('a start upgrades a default tenant without its own engine only if `onUpgrade` is given', async () => {
     await installedAt('0.0.1');
-    const here = only(engineVersion);
-    expect(await ensureInstalled(database.address, engine, { engines: here, lockMs })).toEqual([]);
+    const available = only(engineVersion);
+    expect(await ensureInstalled(database.address, engine, { engines: available, lockMs })).toEqual([]);
     expect(await seen()).toEqual({ kind: 'installed', version: '0.0.1' });
-    const told: string[] = [];
-    const onUpgrade = (from: string): number => told.push(from);
-    await ensureInstalled(database.address, engine, { engines: here, lockMs, onUpgrade });
-    await ensureInstalled(database.address, engine, { engines: here, lockMs, onUpgrade });
+    const upgraded: string[] = [];
+    const onUpgrade = (from: string): number => upgraded.push(from);
+    await ensureInstalled(database.address, engine, { engines: available, lockMs, onUpgrade });
+    await ensureInstalled(database.address, engine, { engines: available, lockMs, onUpgrade });
     expect(await seen()).toEqual({ kind: 'installed', version: engineVersion });
-    expect(told).toEqual(['0.0.1']);
+    expect(upgraded).toEqual(['0.0.1']);
   });
 
   it.each([
-    ['its own engine is here', '0.0.1', ['0.0.1', engineVersion]],
-    ['it is ahead', '99.0.0', [engineVersion]],
-  ])('leaves it alone where %s', async (_, version, have) => {
+    ['its own engine is available', '0.0.1', ['0.0.1', engineVersion]],
+    ['it is at a newer version', '99.0.0', [engineVersion]],
+  ])('a start does not change a default tenant if %s', async (_, version, have) => {
     await installedAt(version);
     const client = await engineConnection(version);
-    const told: string[] = [];
-    const onUpgrade = (from: string): number => told.push(from);
+    const upgraded: string[] = [];
+    const onUpgrade = (from: string): number => upgraded.push(from);
     expect(await ensureInstalled(database.address, engine, { engines: only(...have), lockMs, onUpgrade })).toEqual([]);
-    expect(told).toEqual([]);
+    expect(upgraded).toEqual([]);
     expect(await seen()).toEqual({ kind: 'installed', version });
     expect(await alive(client)).toBe(true);
   });

@@ -14,29 +14,29 @@ import { look } from '../loader/inspect.ts';
 import { adviseEnding, blockersOf, describeBlocker } from '../control/blockers.ts';
 import { formatCause } from '../control/format-reason.ts';
 import { checkpoint } from './checkpoints.ts';
-import { drainedOn, inDrained, onConnection, type Telling } from './drained-work.ts';
-import { type Actor, announceChange, type Life, restarting } from './life.ts';
+import { drainedOn, type DrainHooks, inDrained, onConnection } from './drained-work.ts';
+import { type Actor, announceChange, type Life, makeRestartHooks } from './life.ts';
 import type { LifeRow } from './queries.ts';
 
-/** The database was dropped or renamed after the look, and perhaps another one has its name. */
+/** The database was dropped or renamed after the inspection. Another one may have its name now. */
 const noSuchDatabase = '3D000';
 
-/** How long a look waits for a migration that is under way. */
-const lookMs = 2_000;
+/** How long an inspection waits for a migration that is under way. */
+const inspectMs = 2_000;
 
 /** For a tenant that no process uses yet. */
-const silently: Telling = { onBegin: async () => {}, remind: () => {} };
+const noHooks: DrainHooks = { onBegin: async () => {}, remind: () => {} };
 
-/** Brings the schema to the engine's version. Returns what was done, as `engine.pending` names it. */
-export function migrateTenant(address: Address, engine: Engine, telling: Partial<Telling> = {}): Promise<string[]> {
-  return inDrained(address, { ...silently, ...telling }, (client) => engine.migrate(client));
+/** Brings the schema to the engine's version. Returns the applied steps, named as in `engine.pending`. */
+export function migrateTenant(address: Address, engine: Engine, hooks: Partial<DrainHooks> = {}): Promise<string[]> {
+  return inDrained(address, { ...noHooks, ...hooks }, (client) => engine.migrate(client));
 }
 
-/** Answers the RESTART's number. */
+/** Returns the id of the RESTART message. */
 export async function install(life: Life, row: LifeRow, engine: Engine, { actor }: Actor): Promise<number> {
-  const { messageId, ...telling } = restarting(life, row, { cause: `install ${engine.version}`, actor });
+  const { messageId, ...hooks } = makeRestartHooks(life, row, { cause: `install ${engine.version}`, actor });
   try {
-    await migrateTenant(life.addressOf(row), engine, telling);
+    await migrateTenant(life.addressOf(row), engine, hooks);
   } catch (error) {
     throw migrationFailed(error, row.name);
   }
@@ -45,33 +45,33 @@ export async function install(life: Life, row: LifeRow, engine: Engine, { actor 
   return messageId();
 }
 
-/** What is in the tenant's database; one that cannot be looked at is an error. */
+/** The version recorded in the tenant's database; null if Millrace is not installed. Throws if it cannot be inspected. */
 export async function readVersion(life: Life, row: LifeRow): Promise<{ readonly version: string | null } | 'gone'> {
-  const found = await look(life.addressOf(row), lookMs);
+  const found = await look(life.addressOf(row), inspectMs);
   if (found.kind === 'gone') return 'gone';
   if (found.kind === 'installed') return { version: found.version };
   if (found.kind === 'not_installed') return { version: null };
-  const why = found.kind === 'unreachable' ? formatCause(found.reason) : await whoChanges(life, row);
+  const why = found.kind === 'unreachable' ? formatCause(found.reason) : await describeChange(life, row);
   throw new MillraceError(
     'tenant_unavailable',
     `the database ${row.database} of tenant ${row.name} cannot be used: ${why}`,
   );
 }
 
-async function whoChanges({ control }: Life, { id }: LifeRow): Promise<string> {
+async function describeChange({ control }: Life, { id }: LifeRow): Promise<string> {
   const [first] = await blockersOf(control, id);
   const changing = 'another transaction is changing it';
   return first === undefined ? changing : `${changing} (${describeBlocker(first)}); ${adviseEnding(first)}`;
 }
 
-/** Whether a failure leaves open what became of the transaction: nothing may be undone then. */
+/** Whether it is unknown after this failure if the transaction committed. Nothing may be undone then. */
 export function isUncertain(error: unknown): boolean {
   return (
     isConnectionLoss(error) || (error instanceof Error && error.cause !== undefined && isConnectionLoss(error.cause))
   );
 }
 
-/** An engine's own refusal is told as it is; everything else is a migration that failed, and was rolled back. */
+/** Passes an engine's own refusal on. Any other error means that the migration failed and was rolled back. */
 export function migrationFailed(error: unknown, tenant: string): unknown {
   if (!(error instanceof Error) || isUncertain(error)) return error;
   const known = knownError(error);
@@ -79,20 +79,20 @@ export function migrationFailed(error: unknown, tenant: string): unknown {
   if (sqlStateOf(error) === noSuchDatabase)
     return new MillraceError('conflict', `tenant ${tenant} was not changed: ${error.message}`, { cause: error });
   const why = error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
-  return new MillraceError('migration_failed', `tenant ${tenant} is as it was: ${why}`, { cause: error });
+  return new MillraceError('migration_failed', `tenant ${tenant} is unchanged: ${why}`, { cause: error });
 }
 
 export interface Ensuring {
   readonly engines: Pick<Engines, 'has'>;
   readonly onUpgrade?: ((from: string) => void) | undefined;
-  /** How long whoever is changing the tenant is waited for. */
+  /** How long to wait for a migration that is under way. */
   readonly lockMs: number;
 }
 
 /**
- * What every start does to the default tenant: installs it where it is not. Where nothing here could serve it, and somebody
- * listens (`onUpgrade`), it is brought to this release; else it stays as it is. Any number may do this at once; who finds
- * nothing to do disturbs nobody, and is kept by nobody.
+ * Runs at every start for the default tenant. Installs Millrace if it is missing. If the tenant is at an older version whose
+ * engine is not available, and `onUpgrade` is given, upgrades it to this release; otherwise it stays as it is. Any number of
+ * processes may do this at once. A process that finds nothing to do neither waits for a migration nor holds one up.
  */
 export function ensureInstalled(
   address: Address,
@@ -106,11 +106,11 @@ export function ensureInstalled(
     const db = onClient(client);
     await db.exec(sql`select set_config('lock_timeout', ${`${lockMs}ms`}, false)`);
     if (await isDone(await recordedVersion(client))) return [];
-    // kept until we are gone: those who come meanwhile look only when there is nothing left to do
+    // held until the connection closes: processes that come meanwhile check again when there is nothing left to do
     await db.exec(sql`select pg_advisory_lock(${locks.migrate[0]}::integer, ${locks.migrate[1]}::integer)`);
     const recorded = await recordedVersion(client);
     if (await isDone(recorded)) return [];
-    const applied = await drainedOn(client, silently, (inner) => engine.migrate(inner));
+    const applied = await drainedOn(client, noHooks, (inner) => engine.migrate(inner));
     if (recorded !== undefined) onUpgrade?.(recorded);
     return applied;
   });

@@ -15,13 +15,13 @@ beforeAll(async () => {
 });
 afterAll(() => life.close());
 
-it('a process that is frozen in the middle of a step keeps nobody waiting for long', async () => {
+it('a process that freezes in the middle of a step does not block others for long', async () => {
   const at = new Date();
   const event = { type: 'tenant.tested', subject: null, body: {} };
   const frozen = exclusively(life, ['frozen'], (client) =>
     onClient(client).transaction(async (tx) => {
       await append(tx, 1, [event], { actor: 'test', at });
-      // until somebody else is through
+      // hangs until another transaction has committed
       await others;
     }),
   );
@@ -36,14 +36,14 @@ it('a process that is frozen in the middle of a step keeps nobody waiting for lo
   await expect(frozen).rejects.toThrow();
 });
 
-it('a drop of a template says how it is none, and blames nobody who is in it; the tenant goes on', async () => {
+it('a drop of a template names the statement to run first, and no sessions; the tenant continues to run', async () => {
   const [name, actor] = [life.name(), 'key:ann'];
   await createTenant(life, { name, actor });
   await administer(serverAddress(), `alter database ${name} is_template true`);
   await inDatabase(life, name, async () => {
     await expect(dropTenant(life, name, { actor })).rejects.toMatchObject({
       code: 'conflict',
-      message: `the database ${name} is a template, and is dropped when it is none: alter database "${name}" is_template false`,
+      message: `the database ${name} is a template; before you drop it, run: alter database "${name}" is_template false`,
     });
   });
   expect(await findLifeRow(life.control, name)).toMatchObject({ desired: 'on', leaving: null });

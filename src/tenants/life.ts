@@ -1,9 +1,9 @@
 /**
- * Tenant life: what makes, changes and ends tenants. Each step is a function of its own in this folder; here is what they
- * all stand on.
+ * Tenant life: creating, changing and removing tenants. Each step (create, adopt, upgrade, …) has a file of its own in this
+ * folder; this file has what they share.
  *
- * Every effect is either one transaction or can be repeated: a step that dies half way is completed, or undone, by the same
- * step again. Steps for one tenant follow each other, whichever process they come from.
+ * 1. Every effect is one transaction, or can be repeated: calling a step again completes or undoes one that died half way.
+ * 2. Steps for one tenant run one after the other, also across processes.
  */
 import { everyone } from '../contract/channels.ts';
 import { defaultTenant } from '../contract/tenants.ts';
@@ -23,7 +23,7 @@ import type { DatabaseFault } from '../postgres/vitals.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import type { TenantRow } from '../control/queries.ts';
 import type { Engines } from '../loader/engines/engines.ts';
-import type { Telling } from './drained-work.ts';
+import type { DrainHooks } from './drained-work.ts';
 import {
   announce,
   awaitOutcome,
@@ -32,7 +32,7 @@ import {
   sendMessage,
   type SentMessage,
 } from '../control/messages.ts';
-import { findLifeRow, isLauncherActive, type LifeRow, whoHolds } from './queries.ts';
+import { describeHolders, findLifeRow, isLauncherActive, type LifeRow } from './queries.ts';
 
 export interface Life {
   readonly control: Db;
@@ -40,7 +40,7 @@ export interface Life {
   readonly hub: WakeHub;
   readonly time: Time;
   readonly engines: Pick<Engines, 'find' | 'list'>;
-  /** The migrations and functions of an engine that is here. */
+  /** The migrations and functions of an installed engine. */
   readonly schemaOf: (version: string) => Promise<SchemaSource>;
   /** The running release. */
   readonly version: string;
@@ -49,17 +49,17 @@ export interface Life {
   readonly isElsewhere: (row: TenantRow) => boolean;
   /** Whether databases of the server are tenants without being registered. */
   readonly discovers: boolean;
-  /** `max_background_workers` where nobody has set it. */
+  /** Default of `max_background_workers`. */
   readonly slotLimit: number;
-  /** What this process observes of the control database; undefined: it answers, and takes writes. */
+  /** The fault of the control database that this process observes; undefined: it answers and accepts writes. */
   readonly databaseFault: () => DatabaseFault | undefined;
-  /** What is wrong with the clock of the control database's server, in words. */
+  /** Describes the fault of the clock of the control database's server. */
   readonly clockFault?: () => string | undefined;
-  /** How long a migration waits for what somebody holds on tables; default: `usualLockMs`. */
+  /** How long a migration waits for table locks; default: `usualLockMs`. */
   readonly lockMs?: number;
 }
 
-/** Who does it, for messages and events. */
+/** The key or process that acts, for messages and events. */
 export interface Actor {
   readonly actor: string;
 }
@@ -69,20 +69,20 @@ export interface Ordered {
   readonly message: SentMessage;
 }
 
-/** Another step for the same tenant may take this long; then this one gives up. */
-const patienceMs = 60_000;
+/** How long a step waits for another step for the same tenant before it gives up. */
+const maxWaitMs = 60_000;
 
 /**
- * One step at a time for each of these names, over all processes; the lock dies with its connection. That connection is of
- * the control database, and the step's own: databases are made, renamed and dropped on it.
+ * Runs one step at a time for each of these names, across all processes. The lock belongs to a connection to the control
+ * database that the step has for itself: databases are created, renamed and dropped on it.
  */
 export function exclusively<T>(life: Life, names: readonly string[], step: (client: Client) => Promise<T>): Promise<T> {
   return withClient(life.controlAddress, async (client) => {
     const db = onClient(client);
     await client.query(`set search_path to control; ${notForgotten('control')}`);
-    await db.exec(sql`select set_config('lock_timeout', ${`${patienceMs}ms`}, false)`);
+    await db.exec(sql`select set_config('lock_timeout', ${`${maxWaitMs}ms`}, false)`);
     try {
-      // always in the same order, so that two renames that cross cannot wait for each other
+      // always in the same order, so that two renames in opposite directions cannot deadlock
       await db.exec(sql`
         select pg_advisory_lock(${locks.life}::integer, key)
           from (select distinct hashtext(name) as key from unnest(${names}::text[]) as name order by key) as keys`);
@@ -98,7 +98,7 @@ export function exclusively<T>(life: Life, names: readonly string[], step: (clie
   });
 }
 
-export async function existing(life: Life, name: string): Promise<LifeRow> {
+export async function requireTenant(life: Life, name: string): Promise<LifeRow> {
   const row = await findLifeRow(life.control, name);
   if (row === undefined) throw new MillraceError('not_found', `there is no tenant ${name}`);
   return row;
@@ -117,7 +117,7 @@ export async function explainRefusal(
 ): Promise<unknown> {
   const isAnswer = error instanceof Error && !(error instanceof MillraceError) && sqlStateOf(error) !== undefined;
   if (!isAnswer || isConnectionLoss(error)) return error;
-  const holders = isInUse(error) ? await whoHolds(onClient(client), database, what).catch(() => []) : [];
+  const holders = isInUse(error) ? await describeHolders(onClient(client), database, what).catch(() => []) : [];
   const held = holders.length === 0 ? '' : `; it is held by ${holders.join(', ')}`;
   const detail = `the database ${database} was not ${what}: ${error.message}${held}`;
   return new MillraceError('conflict', detail, { cause: error });
@@ -134,9 +134,9 @@ export function refuseDatabase({ controlAddress }: Life, database: string, field
 
 function reservedBecause(database: string, control: string): string | undefined {
   if (database === control) return 'it is the control database';
-  if (notForTenants.has(database)) return 'it is one of PostgreSQL itself';
+  if (notForTenants.has(database)) return 'it belongs to PostgreSQL itself';
   if (Buffer.byteLength(database) > 63) return 'a name has at most 63 bytes in PostgreSQL';
-  if (!isAddressable(database)) return 'no address can mean it';
+  if (!isAddressable(database)) return 'its name cannot be written in a connection address';
   return undefined;
 }
 
@@ -153,28 +153,31 @@ export function addressIn(life: Life, database: string): Address {
 interface Wish extends Actor {
   readonly kind: MessageKind;
   readonly cause: string;
-  /** The transaction that it waits for. */
+  /** The transaction that the message waits for. */
   readonly transaction?: { readonly xid: string; readonly pid: number };
 }
 
-/** Sends the launcher a message, in a commit of its own, and tells all processes to close their connections to the tenant. */
+/** Sends the launcher a message in a commit of its own, and notifies all processes to close their connections to the tenant. */
 export async function sendOrder(life: Life, row: TenantRow, wish: Wish): Promise<number> {
   const id = await wishFor(life, life.control, row, wish);
   announceChange(life, row.id);
   return id;
 }
 
-export interface Restarting extends Telling {
-  /** The message's number, once the transaction has begun. */
+export interface RestartHooks extends DrainHooks {
+  /** The id of the message, once the transaction has begun. */
   readonly messageId: () => number;
 }
 
-/** For a transaction that needs `drain`: first sends the RESTART that waits for it, and repeats the hint while it waits. */
-export function restarting(
+/**
+ * For a transaction that needs `drain`: sends the RESTART that waits for the transaction's end, and repeats the notification
+ * while the transaction waits for its lock.
+ */
+export function makeRestartHooks(
   life: Life,
   row: TenantRow,
   { actor, cause }: Actor & { readonly cause: string },
-): Restarting {
+): RestartHooks {
   let sent: number | undefined;
   return {
     onBegin: async (transaction) => {
@@ -190,16 +193,16 @@ export function restarting(
   };
 }
 
-/** The message alone, for a transaction that does more; call `announceChange` after its commit. */
+/** Sends the message as part of the caller's transaction. Call `announceChange` after its commit. */
 export function wishFor(life: Life, db: Db, row: TenantRow, wish: Wish): Promise<number> {
   const { kind, cause, actor, transaction } = wish;
   const at = new Date(life.time.now());
-  // a number of another server's says nothing to this one's launcher, which looks at the tenant itself then
+  // a transaction id of another server means nothing to the launcher, which then inspects the tenant instead
   const known = transaction === undefined || life.isElsewhere(row) ? {} : { transaction };
   return sendMessage(db, { kind, tenant: row, sender: actor, cause, at, ...known });
 }
 
-/** The launcher looks; connections stay. */
+/** Wakes the launcher only: processes keep their connections. */
 export function announceTo({ hub }: Life): void {
   announce(hub);
 }
@@ -210,24 +213,24 @@ export function announceChange({ hub }: Life, tenantId: string): void {
   hintChanged(hub, tenantId);
 }
 
-/** What the tenant's keys open is asked for again. */
+/** Makes all processes drop their cached keys. */
 export function forgetKeys({ hub }: Life): void {
   hub.send('revoked', everyone);
 }
 
 interface TenantEvent extends Actor {
   readonly type: string;
-  /** Null: of no tenant in particular. */
+  /** Null: the event concerns no single tenant. */
   readonly tenantId: string | null;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Last in the transaction that makes the change. */
+/** Call it last in the transaction that makes the change. */
 export async function record({ time }: Life, tx: Db, { type, tenantId, body, actor }: TenantEvent): Promise<void> {
   await append(tx, tenantTopic, [{ type, subject: tenantId, body }], { actor, at: new Date(time.now()) });
 }
 
-/** What came of a message by then; without a launcher there is nothing to wait for. */
+/** Waits up to `forMs` for the outcome of a message. Does not wait if no launcher is active. */
 export async function outcome(life: Life, tenantId: string, messageId: number, forMs: number): Promise<Ordered> {
   const patience = (await isLauncherActive(life.control)) ? forMs : 0;
   return { tenantId, message: await awaitOutcome(life.control, messageId, { until: 'settled', forMs: patience }) };

@@ -21,20 +21,23 @@ beforeEach(async () => {
 });
 const desired = async () => (await findLifeRow(life.control, name))?.desired;
 
-describe('an order', () => {
+describe('order', () => {
   it.each([
     ['start', 'on', 'started', 'tenant.started'],
     ['stop', 'off', 'stopped', 'tenant.stopped'],
     ['restart', 'on', 'started', 'tenant.restarted'],
-  ] as const)('to %s makes the desired state %s and answers at once', async (kind, wanted, outcome, event) => {
-    const { tenantId, message } = await order(life, name, { kind, actor });
-    expect(message).toMatchObject({ kind, sender: actor, xid: null });
-    expect((await outcomeOf(life, tenantId, message.id, 30_000)).message).toMatchObject({ outcome });
-    expect(await desired()).toBe(wanted);
-    expect(await eventsOf(life, name)).toEqual([event]);
-  });
+  ] as const)(
+    'an order to %s sets the desired state to %s and returns at once',
+    async (kind, wanted, outcome, event) => {
+      const { tenantId, message } = await order(life, name, { kind, actor });
+      expect(message).toMatchObject({ kind, sender: actor, xid: null });
+      expect((await outcomeOf(life, tenantId, message.id, 30_000)).message).toMatchObject({ outcome });
+      expect(await desired()).toBe(wanted);
+      expect(await eventsOf(life, name)).toEqual([event]);
+    },
+  );
 
-  it('to start or restart ends a stop', async () => {
+  it('an order to start or restart ends a stop', async () => {
     for (const kind of ['start', 'restart'] as const) {
       await order(life, name, { kind: 'stop', actor });
       await order(life, name, { kind, actor });
@@ -42,7 +45,7 @@ describe('an order', () => {
     }
   });
 
-  it('to stop is kept though the tenant is being dropped, and that is refused then', async () => {
+  it('an order to stop survives a drop that is refused later', async () => {
     const { id } = (await findLifeRow(life.control, name)) ?? { id: '' };
     await setLeaving(life.control, id);
     await order(life, name, { kind: 'stop', actor });
@@ -52,7 +55,7 @@ describe('an order', () => {
     expect(await findLifeRow(life.control, name)).toMatchObject({ desired: 'off', leaving: null });
   });
 
-  it('waits for nobody where no launcher is active, and stays in the line', async () => {
+  it('an order does not wait if no launcher is active, and stays queued', async () => {
     await life.launcher.stop();
     try {
       await life.control.exec(sql`update launcher_lease set renewed_at = clock_timestamp() - interval '6 seconds'`);
@@ -66,7 +69,7 @@ describe('an order', () => {
     }
   });
 
-  it('is heard by those who hand out its runs, who look again and keep their connections', async () => {
+  it('an order notifies gateways, which read the tenant again and keep their connections', async () => {
     const { id } = (await findLifeRow(life.control, name)) ?? { id: '' };
     const heard: (boolean | undefined)[] = [];
     const stop = life.hub.on('tenant', id, (changed) => heard.push(changed));
@@ -75,13 +78,13 @@ describe('an order', () => {
     expect(heard).toEqual([undefined]);
   });
 
-  it('for nobody is refused', async () => {
+  it('an order for an unknown tenant is refused', async () => {
     await expect(order(life, 'nobody', { kind: 'stop', actor })).rejects.toMatchObject({ code: 'not_found' });
   });
 });
 
-describe('a host of its own', () => {
-  it('is given once, and moves a tenant that is on', async () => {
+describe('own host', () => {
+  it('the second request for an own host changes nothing; the first moves a tenant that is on', async () => {
     await giveOwnHost(life, name, { ownHost: true, actor });
     await giveOwnHost(life, name, { ownHost: true, actor });
     expect(await findLifeRow(life.control, name)).toMatchObject({ ownHost: true });
@@ -89,14 +92,14 @@ describe('a host of its own', () => {
     expect(await eventsOf(life, name)).toEqual(['tenant.changed']);
   });
 
-  it('starts nothing that is off', async () => {
+  it('an own host does not start a tenant that is off', async () => {
     await order(life, name, { kind: 'stop', actor });
     await giveOwnHost(life, name, { ownHost: true, actor });
     expect((await messagesAbout(life, name)).map(({ kind }) => kind)).toEqual(['stop']);
   });
 });
 
-it('the number of slots is what was set last, else what it is by default; the launcher is woken', async () => {
+it('the number of slots is the last one that was set, or the default; setting it wakes the launcher', async () => {
   expect(await slotLimit(life)).toBe(64);
   let woken = 0;
   const stop = life.hub.on('host_reports', everyone, () => woken++);

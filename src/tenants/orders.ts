@@ -1,11 +1,11 @@
 /**
- * Start, stop and restart by a person: what is desired and the message that asks for it are one commit. A stop outlives
- * everything but a person's start or restart.
+ * Start, stop and restart by a user. The desired state and the message to the launcher are one commit. A stop lasts until a
+ * user starts or restarts the tenant.
  */
 import { everyone } from '../contract/channels.ts';
 import { MillraceError } from '../errors.ts';
 import type { MessageKind } from '../control/messages.ts';
-import { type Actor, announceTo, existing, type Life, type Ordered, outcome, record, wishFor } from './life.ts';
+import { type Actor, announceTo, requireTenant, type Life, type Ordered, outcome, record, wishFor } from './life.ts';
 import * as queries from './queries.ts';
 
 const pastTense = { start: 'started', stop: 'stopped', restart: 'restarted' } as const satisfies Record<
@@ -13,13 +13,13 @@ const pastTense = { start: 'started', stop: 'stopped', restart: 'restarted' } as
   string
 >;
 
-/** Answers with the message as soon as it is sent. */
+/** Returns as soon as the message is sent. */
 export async function order(
   life: Life,
   name: string,
   { kind, actor }: Actor & { readonly kind: MessageKind },
 ): Promise<Ordered> {
-  const row = await existing(life, name);
+  const row = await requireTenant(life, name);
   const messageId = await life.control.transaction(async (tx) => {
     if (!(await queries.setDesired(tx, row.id, kind === 'stop' ? 'off' : 'on')))
       throw new MillraceError('not_found', `there is no tenant ${name} any more`);
@@ -29,18 +29,18 @@ export async function order(
     return id;
   });
   announceTo(life);
-  // who hands out its runs looks again: one that is off gives none. Its connections stay
+  // gateways read the tenant again: they hand out no runs of a tenant that is off. They keep their connections
   life.hub.send('tenant', row.id);
   return outcome(life, row.id, messageId, 0);
 }
 
-/** A tenant that runs moves at once. */
+/** A running tenant moves at once. */
 export async function giveOwnHost(
   life: Life,
   name: string,
   { ownHost, actor }: Actor & { readonly ownHost: boolean },
 ): Promise<void> {
-  const row = await existing(life, name);
+  const row = await requireTenant(life, name);
   await life.control.transaction(async (tx) => {
     if (!(await queries.setOwnHost(tx, row.id, ownHost))) return;
     if (row.desired === 'on') {

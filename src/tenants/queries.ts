@@ -1,4 +1,4 @@
-/** Statements of the control database that make, change and end tenants. */
+/** Statements on the control database that create, change and remove tenants. */
 import { type Db, sql } from '../kernel/sql.ts';
 import type { TenantRow } from '../control/queries.ts';
 import { mayEnd } from '../postgres/drained.ts';
@@ -8,7 +8,7 @@ export type LifeRow = TenantRow & {
   databaseOid: number | null;
   discovered: boolean;
   ownHost: boolean;
-  /** It is to be dropped: what was desired before. */
+  /** Set while the tenant is being dropped: the desired state from before. */
   leaving: 'on' | 'off' | null;
 };
 
@@ -20,7 +20,7 @@ export function findLifeRow(db: Db, name: string): Promise<LifeRow | undefined> 
   return db.maybeOne<LifeRow>(sql`select ${columns} from tenant where name = ${name}`);
 }
 
-/** By the database itself where that is known, else by what it is called. */
+/** Finds a row by the oid of its database; a row without an oid by the database's name. */
 export function rowOfDatabase(db: Db, database: { name: string; oid: number }): Promise<LifeRow | undefined> {
   return db.maybeOne<LifeRow>(sql`
     select ${columns}
@@ -30,15 +30,15 @@ export function rowOfDatabase(db: Db, database: { name: string; oid: number }): 
 
 export type DatabaseFact = { name: string; oid: number; isTemplate: boolean; allowsConnections: boolean };
 
-/** One whose drop was interrupted (-2) lets nobody in any more. */
+/** A database whose drop was interrupted (-2) accepts no connections. */
 const isOpen = sql`(datallowconn and datconnlimit <> -2)`;
 
-/** Its drop was interrupted: nothing is left to be done with it but another. */
+/** Whether its drop was interrupted. PostgreSQL then allows nothing but another drop. */
 export async function isHalfDropped(db: Db, database: string): Promise<boolean> {
   return (await db.exec(sql`select from pg_database where datname = ${database} and datconnlimit = -2`)) > 0;
 }
 
-/** A database of the control database's server. */
+/** Finds a database of the control database's server. */
 export function databaseNamed(db: Db, name: string): Promise<DatabaseFact | undefined> {
   return db.maybeOne<DatabaseFact>(sql`
     select datname as name, oid, datistemplate as "isTemplate", ${isOpen} as "allowsConnections"
@@ -46,7 +46,7 @@ export function databaseNamed(db: Db, name: string): Promise<DatabaseFact | unde
      where datname = ${name}`);
 }
 
-/** The tenant's own database, though it was renamed since the row was written; not another that now has its name. */
+/** Finds the tenant's own database, even if it was renamed since; never another database that now has its name. */
 export function databaseOf(db: Db, row: LifeRow): Promise<DatabaseFact | undefined> {
   return db.maybeOne<DatabaseFact>(sql`
     select datname as name, oid, datistemplate as "isTemplate", ${isOpen} as "allowsConnections"
@@ -57,7 +57,7 @@ export function databaseOf(db: Db, row: LifeRow): Promise<DatabaseFact | undefin
            end`);
 }
 
-/** False where its name or database is taken. */
+/** Returns false if the name or database is taken. */
 export async function insertTenant(
   db: Db,
   row: { id: string; name: string; database: string; ownHost: boolean; at: Date },
@@ -70,8 +70,8 @@ export async function insertTenant(
   return inserted > 0;
 }
 
-/** Sees the database that its name leads to now. */
-export async function noteDatabase(db: Db, id: string): Promise<void> {
+/** Records the oid of the database that now has the tenant's database name. */
+export async function recordDatabaseOid(db: Db, id: string): Promise<void> {
   await db.exec(sql`
     update tenant
        set database_oid = pg_database.oid
@@ -82,7 +82,7 @@ export async function noteDatabase(db: Db, id: string): Promise<void> {
 
 export type Registration = Pick<LifeRow, 'name' | 'desired' | 'discovered' | 'ownHost' | 'leaving'>;
 
-/** False where the tenant is not as it was any more, or gone. A name that is taken violates `tenant_name_key`. */
+/** Returns false if the tenant no longer matches `from` or is gone. Fails with `tenant_name_key` if the name is taken. */
 export async function changeRegistration(
   db: Db,
   id: string,
@@ -97,13 +97,13 @@ export async function changeRegistration(
   return changed > 0;
 }
 
-/** Listed as what is found is, and as nobody's. */
+/** Makes it an unregistered tenant, as if it had just been discovered. */
 export async function unregister(db: Db, id: string): Promise<void> {
   await db.exec(sql`
     update tenant set discovered = true, desired = 'on', own_host = false, leaving = null where id = ${id}`);
 }
 
-/** False where the tenant is gone, or its new database's name is not its database's. */
+/** Returns false if the tenant is gone, or the new database name does not lead to the tenant's own database. */
 export async function renameTenant(
   db: Db,
   { id, databaseOid }: LifeRow,
@@ -116,7 +116,7 @@ export async function renameTenant(
   return renamed > 0;
 }
 
-/** False where the tenant is gone. Whoever wants it on wants it to stay; off, it is off though it should stay after all. */
+/** Returns false if the tenant is gone. `on` ends a drop; `off` during a drop stays in force if the drop fails. */
 export async function setDesired(db: Db, id: string, desired: 'on' | 'off'): Promise<boolean> {
   const changed = await db.exec(sql`
     update tenant
@@ -125,26 +125,26 @@ export async function setDesired(db: Db, id: string, desired: 'on' | 'off'): Pro
   return changed > 0;
 }
 
-/** Off, and to be gone; what was desired before is kept until it is. */
+/** Marks the tenant as off and leaving, and keeps the desired state from before. */
 export async function setLeaving(db: Db, id: string): Promise<void> {
   await db.exec(sql`update tenant set desired = 'off', leaving = coalesce(leaving, desired) where id = ${id}`);
 }
 
-/** As it was before it was to be dropped; answers what is desired. */
+/** Restores the state before the drop; returns the desired state. */
 export async function setStaying(db: Db, id: string): Promise<'on' | 'off' | undefined> {
   const row = await db.maybeOne<{ desired: 'on' | 'off' }>(sql`
     update tenant set desired = coalesce(leaving, desired), leaving = null where id = ${id} returning desired`);
   return row?.desired;
 }
 
-/** Answers whether anything changed. */
+/** Returns whether anything changed. */
 export async function setOwnHost(db: Db, id: string, ownHost: boolean): Promise<boolean> {
   const changed = await db.exec(sql`
     update tenant set own_host = ${ownHost} where id = ${id} and own_host is distinct from ${ownHost}`);
   return changed > 0;
 }
 
-/** Its keys, sessions, launch, slots and scheduler's word go with it. */
+/** Also deletes its keys, sessions, launch, slots and scheduler rows. */
 export async function deleteTenant(db: Db, id: string): Promise<boolean> {
   return (await db.exec(sql`delete from tenant where id = ${id}`)) > 0;
 }
@@ -154,7 +154,7 @@ export async function deleteKeys(db: Db, tenantId: string): Promise<void> {
   await db.exec(sql`delete from key where tenant_id = ${tenantId}`);
 }
 
-/** Whether some launcher holds the lease, by the server's clock. */
+/** Whether a launcher holds the lease, by the server's clock. */
 export async function isLauncherActive(db: Db): Promise<boolean> {
   const { active } = await db.one<{ active: boolean }>(sql`
     select exists (select from launcher_lease where ${isHeld}) as active`);
@@ -176,11 +176,11 @@ export async function writeSlotLimit(db: Db, limit: number, by: { at: Date; acto
 }
 
 /**
- * Who keeps a database from being dropped or renamed, for people who must make them leave. Prepared transactions do so;
- * where it is to be dropped, sessions only if there are none of these and our role may not end them. Whoever has come while
- * PostgreSQL waited for all to leave was not in the way, and its own workers leave by themselves.
+ * Describes what keeps a database from being dropped or renamed, for the user who must end it: prepared transactions and
+ * sessions. For a drop, sessions count only if there are no prepared transactions and our role may not end them. Sessions
+ * younger than 5 s do not count: they came while PostgreSQL waited. Autovacuum workers leave by themselves.
  */
-export async function whoHolds(db: Db, database: string, what: 'dropped' | 'renamed'): Promise<string[]> {
+export async function describeHolders(db: Db, database: string, what: 'dropped' | 'renamed'): Promise<string[]> {
   const rows = await db.rows<{ holder: string }>(sql`
     with prepared as (select gid from pg_prepared_xacts where database = ${database})
     select format('prepared transaction %L', gid) as holder from prepared

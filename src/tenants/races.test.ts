@@ -1,4 +1,4 @@
-/** Steps of tenant life between whose look and whose change somebody else has acted. */
+/** Steps of tenant life during which another session changes the tenant, between the inspection and the step's own change. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { administer, serverAddress } from '../../test/harness/postgres-server.ts';
 import {
@@ -40,7 +40,7 @@ async function make(): Promise<string> {
   return name;
 }
 
-/** A database without Millrace, as the launcher lists what it finds. */
+/** A database without Millrace, listed as a discovered tenant. */
 async function discovered(): Promise<string> {
   const name = life.name();
   await onServer(`create database ${name}`);
@@ -50,7 +50,7 @@ async function discovered(): Promise<string> {
   return name;
 }
 
-/** The same, but that something happens when an engine is asked for: after the look, before the change. */
+/** Calls `happens` when an engine is looked up: after the inspection, before the change. */
 function meanwhile(happens: () => Promise<unknown>): Life {
   const find: Life['engines']['find'] = async (version) => {
     await happens();
@@ -59,8 +59,8 @@ function meanwhile(happens: () => Promise<unknown>): Life {
   return { ...life, engines: { ...life.engines, find } };
 }
 
-describe('an adoption', () => {
-  it('that another one has forestalled is refused, and changes nothing', async () => {
+describe('concurrent adoption', () => {
+  it('an adoption of a database that has just been adopted is refused, and changes nothing', async () => {
     const [database, first, second] = [await discovered(), life.name(), life.name()];
     const forestalled = meanwhile(() => adoptTenant(life, { name: first, database, ownHost: true, actor }));
     await expect(adoptTenant(forestalled, { name: second, database, actor })).rejects.toMatchObject({
@@ -71,7 +71,7 @@ describe('an adoption', () => {
     expect(await findLifeRow(life.control, second)).toBeUndefined();
   });
 
-  it('that fails does not undo what somebody else has made of the tenant since', async () => {
+  it('an adoption that fails does not undo a change that was made meanwhile', async () => {
     const [database, name] = [await discovered(), life.name()];
     const migrate = async () => {
       await setDesired(life.control, (await findLifeRow(life.control, name))?.id ?? '', 'off');
@@ -83,8 +83,8 @@ describe('an adoption', () => {
   });
 });
 
-describe('renaming', () => {
-  it('renames the tenant’s own database, not another that has its name now', async () => {
+describe('concurrent rename', () => {
+  it('renaming renames the tenant’s own database, not another one that now has its name', async () => {
     const [name, moved, to] = [await make(), life.name(), life.name()];
     await onServer(`alter database ${name} rename to ${moved}`);
     await onServer(`create database ${name}`);
@@ -97,7 +97,7 @@ describe('renaming', () => {
     expect(await databaseNamed(life.control, to)).toBeUndefined();
   });
 
-  it('of a tenant whose database is gone is refused, and says what is left to do', async () => {
+  it('a rename of a tenant whose database is gone is refused, and the error says what to do', async () => {
     const [name, to] = [await make(), life.name()];
     await onServer(`drop database ${name} with (force)`);
     await expect(renameTenant(life, name, { name: to, actor })).rejects.toMatchObject({
@@ -107,7 +107,7 @@ describe('renaming', () => {
     expect(await findLifeRow(life.control, name)).toMatchObject({ name, database: name });
   });
 
-  it('that PostgreSQL refuses is a conflict in its words', async () => {
+  it('a rename that PostgreSQL refuses is a conflict with PostgreSQL’s message', async () => {
     const [name, to, role] = [await make(), life.name(), life.name()];
     await onServer(`create role ${role} login createdb`);
     try {
@@ -130,10 +130,14 @@ describe('renaming', () => {
   });
 });
 
-it('an upgrade that the launcher has seen and told of is not told again', async () => {
+it('an upgrade that the launcher has already recorded as an event is not recorded again', async () => {
   const name = await make();
   const { id } = (await findLifeRow(life.control, name)) ?? { id: '' };
-  const told = { type: 'tenant.version_changed', subject: id, body: { name, from: engineVersion, to: newer.version } };
+  const recorded = {
+    type: 'tenant.version_changed',
+    subject: id,
+    body: { name, from: engineVersion, to: newer.version },
+  };
   const seen: Life = {
     ...life,
     engines: {
@@ -143,7 +147,7 @@ it('an upgrade that the launcher has seen and told of is not told again', async 
         engine: {
           ...newer,
           migrate: async (client) => {
-            await life.control.transaction((tx) => append(tx, tenantTopic, [told], { actor, at: new Date() }));
+            await life.control.transaction((tx) => append(tx, tenantTopic, [recorded], { actor, at: new Date() }));
             return newer.migrate(client);
           },
         },
@@ -154,8 +158,8 @@ it('an upgrade that the launcher has seen and told of is not told again', async 
   expect(await eventsOf(life, name)).toEqual(['tenant.created', 'tenant.version_changed']);
 });
 
-describe('a database that has taken the name of a tenant’s', () => {
-  /** The tenant, whose database another one stands in for: with Millrace, as a copy has it. */
+describe('database that has taken the name of a tenant’s database', () => {
+  /** A tenant whose database `swap` renames and replaces by a copy. */
   async function replaced(): Promise<{ readonly name: string; readonly swap: () => Promise<void> }> {
     const [name, moved] = [await make(), life.name()];
     const swap = async (): Promise<void> => {
@@ -165,24 +169,24 @@ describe('a database that has taken the name of a tenant’s', () => {
     return { name, swap };
   }
 
-  it('is not touched by what was meant for the tenant’s', async () => {
+  it('drained work for the tenant does not touch the other database', async () => {
     const { name, swap } = await replaced();
     const row = await findLifeRow(life.control, name);
     if (row === undefined) throw new Error('no row');
     await swap();
     let began = false;
-    const telling = { onBegin: async () => {}, remind: () => {} };
-    const work = inDrained(life.addressOf(row), telling, async () => {
+    const hooks = { onBegin: async () => {}, remind: () => {} };
+    const work = inDrained(life.addressOf(row), hooks, async () => {
       began = true;
     });
     await expect(work).rejects.toMatchObject({ code: '3D000' });
     expect(began).toBe(false);
   });
 
-  it('is neither upgraded nor released', async () => {
+  it('the other database is neither upgraded nor released', async () => {
     const { name, swap } = await replaced();
     let looked = 0;
-    // the look is given the tenant's own; what follows it meets the other
+    // the inspection gets an address without the oid; the following steps notice that the database is another one
     const swapping: Life = {
       ...life,
       addressOf: (row) => {
@@ -201,7 +205,7 @@ describe('a database that has taken the name of a tenant’s', () => {
     expect((await messagesAbout(life, name)).map(({ cause }) => cause)).toEqual([`install ${engineVersion}`]);
   });
 
-  it('is not what `create` completes; where there is none, it makes one and installs into that', async () => {
+  it('`create` does not complete the other database; if there is no database, it creates one', async () => {
     const name = await make();
     await onServer(`drop database ${name} with (force)`);
     await onServer(`create database ${name}`);

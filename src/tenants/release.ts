@@ -11,27 +11,27 @@ import { migrationFailed, readVersion } from './install.ts';
 import {
   type Actor,
   exclusively,
-  existing,
+  requireTenant,
   forgetKeys,
   announceChange,
   type Life,
   record,
   refuseDefault,
-  restarting,
+  makeRestartHooks,
 } from './life.ts';
 import * as queries from './queries.ts';
 
 export async function releaseTenant(life: Life, name: string, { actor }: Actor): Promise<void> {
   refuseDefault(name, 'released');
   await exclusively(life, [name], async () => {
-    const row = await existing(life, name);
+    const row = await requireTenant(life, name);
     const found = await readVersion(life, row);
     if (found === 'gone')
       throw new MillraceError(
         'conflict',
         `the database ${row.database} does not exist; \`millrace tenant drop ${name}\` removes the tenant`,
       );
-    // without a version it was removed before, by an earlier call that did not live to say so, or by hand; perhaps not all of it
+    // no version: it was removed before, by a call that died or by hand, and perhaps not completely
     const isThere = found.version !== null || (await withClient(life.addressOf(row), hasMigrations));
     if (!isThere && row.discovered)
       throw new MillraceError('conflict', `Millrace is not installed in the database ${row.database}`);
@@ -43,15 +43,17 @@ export async function releaseTenant(life: Life, name: string, { actor }: Actor):
 async function removeSchema(life: Life, row: queries.LifeRow, actor: string): Promise<void> {
   try {
     const lockMs = await awaitReaders(life, row);
-    await inDrained(life.addressOf(row), restarting({ ...life, lockMs }, row, { cause: 'release', actor }), (client) =>
-      client.query('drop schema if exists millrace cascade'),
+    await inDrained(
+      life.addressOf(row),
+      makeRestartHooks({ ...life, lockMs }, row, { cause: 'release', actor }),
+      (client) => client.query('drop schema if exists millrace cascade'),
     );
   } catch (error) {
     throw migrationFailed(error, row.name);
   }
 }
 
-/** Where databases are discovered it stays listed as one without Millrace; its keys are gone in any case. */
+/** Deletes the tenant and its keys. If databases are discovered, it stays listed as one without Millrace. */
 async function forget(
   life: Life,
   row: queries.LifeRow,

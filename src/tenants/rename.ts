@@ -1,19 +1,19 @@
 /**
- * Calling a tenant otherwise. A database that bears the tenant's name is renamed with it, in the same transaction as the
- * row: both happen or neither. Renaming tolerates no session in the database, so a RESTART goes out first, and waits for that
- * transaction; if it fails, everything is as before and the launcher starts the tenant again by itself. The database is the
- * tenant's own, whatever it is called by now.
+ * Renames a tenant. A database of the same name is renamed with it, in the same transaction as the row. PostgreSQL renames a
+ * database only if it has no sessions, so a RESTART is sent first, and waits for the end of that transaction. If the
+ * transaction fails, nothing has changed, and the launcher starts the tenant again. The database is found by its oid, in case
+ * it was renamed meanwhile.
  */
 import type { Client } from 'pg';
 import { isInUse, isUniqueViolation, MillraceError, sqlStateOf } from '../errors.ts';
 import { type Db, onClient, sql } from '../kernel/sql.ts';
 import { quoted } from '../postgres/databases.ts';
 import { terminateHolders } from '../postgres/drained.ts';
-import { renaming } from '../launcher/discovery/discovery.ts';
+import { makeRenamedBody } from '../launcher/discovery/discovery.ts';
 import {
   type Actor,
   exclusively,
-  existing,
+  requireTenant,
   forgetKeys,
   announceChange,
   type Life,
@@ -30,7 +30,7 @@ const duplicateDatabase = '42P04';
 export async function renameTenant(life: Life, name: string, to: { readonly name: string } & Actor): Promise<void> {
   refuseDefault(name, 'renamed');
   await exclusively(life, [name, to.name], async (client) => {
-    const row = await withDatabase(life, await existing(life, name));
+    const row = await withDatabase(life, await requireTenant(life, name));
     if (to.name === name) return;
     const database = row.database === name ? to.name : row.database;
     refuseDatabase(life, database, 'body.name');
@@ -40,7 +40,7 @@ export async function renameTenant(life: Life, name: string, to: { readonly name
       await rename(renaming);
     } catch (error) {
       if (!isInUse(error)) throw await explainFailure(renaming, error);
-      // those of ours who did not hear the hint
+      // ends our own sessions that did not leave when they were notified
       await terminateHolders(life.control, { name: row.database });
       await rename(renaming).catch(async (again: unknown) => {
         throw await explainFailure(renaming, again);
@@ -52,7 +52,7 @@ export async function renameTenant(life: Life, name: string, to: { readonly name
   });
 }
 
-/** As it is called now, though the launcher has not noted that yet. */
+/** Replaces the recorded name of the database by its current one, which the launcher may not have noted yet. */
 async function withDatabase(life: Life, row: queries.LifeRow): Promise<queries.LifeRow> {
   const there = await queries.databaseOf(life.control, row);
   if (there !== undefined) return { ...row, database: there.name, databaseOid: there.oid };
@@ -80,25 +80,28 @@ interface Renaming {
 /** PostgreSQL waits five seconds for sessions to leave the database. */
 function rename({ life, client, row, to, actor }: Renaming): Promise<void> {
   return onClient(client).transaction(async (tx) => {
-    const transaction = await whoAmI(tx);
+    const transaction = await currentTransaction(tx);
     await sendOrder(life, row, { kind: 'restart', cause: `rename to ${to.name}`, actor, transaction });
     if (to.database !== row.database)
       await client.query(`alter database ${quoted(row.database)} rename to ${quoted(to.database)}`);
     if (!(await queries.renameTenant(tx, row, to)))
       throw new MillraceError('conflict', `tenant ${row.name} or its database has just been changed; try again`);
-    await record(life, tx, { type: 'tenant.renamed', tenantId: row.id, body: renaming(row, to), actor });
+    await record(life, tx, { type: 'tenant.renamed', tenantId: row.id, body: makeRenamedBody(row, to), actor });
   });
 }
 
-function whoAmI(tx: Db): Promise<{ xid: string; pid: number }> {
+function currentTransaction(tx: Db): Promise<{ xid: string; pid: number }> {
   return tx.one(sql`select pg_current_xact_id()::text as xid, pg_backend_pid() as pid`);
 }
 
-/** What came between our look and the statement. */
+/** Explains errors that are caused by changes between our checks and the statement. */
 async function explainFailure({ client, row, to }: Renaming, error: unknown): Promise<unknown> {
   if (sqlStateOf(error) === duplicateDatabase)
     return new MillraceError('conflict', `there is a database ${to.database} already`, { cause: error });
   if (isUniqueViolation(error))
-    return new MillraceError('conflict', `the name ${to.name} or the database ${to.database} is another tenant's`);
+    return new MillraceError(
+      'conflict',
+      `the name ${to.name} or the database ${to.database} belongs to another tenant`,
+    );
   return explainRefusal(client, { database: row.database, what: 'renamed' }, error);
 }

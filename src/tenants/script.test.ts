@@ -48,8 +48,8 @@ async function database(): Promise<string> {
   return name;
 }
 
-describe('the script', () => {
-  it('installs what `create` installs, with the same records', async () => {
+describe('migration script', () => {
+  it('the script installs the same schema as `create`, with the same records', async () => {
     const [byScript, byUs] = [await database(), life.name()];
     await run(byScript, migrationScript({ from: undefined, to: base }));
     await createTenant(life, { name: byUs, actor });
@@ -62,7 +62,7 @@ describe('the script', () => {
     });
   });
 
-  it('upgrades, once, and only from the version that it is for', async () => {
+  it('the script upgrades once, and only from the version that it is made for', async () => {
     const name = life.name();
     await createTenant(life, { name, actor });
     const script = migrationScript({ from: base, to: middle });
@@ -73,7 +73,7 @@ describe('the script', () => {
     expect(await version(name)).toEqual({ kind: 'installed', version: newer.version });
   });
 
-  it('is refused where the past of one version is not the other’s', () => {
+  it('no script is made if the versions differ in their earlier migrations', () => {
     const other = { version: '9.0.0', migrations: baseMigrations.slice(0, -1) };
     expect(() => migrationScript({ from: base, to: other })).toThrow('there is no way from');
   });
@@ -81,8 +81,8 @@ describe('the script', () => {
 
 const nextFile = `${String(baseMigrations.length + 1).padStart(4, '0')}_next.sql`;
 
-describe('by hand', () => {
-  it('a tool takes the locks, records what it applied, and the next upgrade goes on from there', async () => {
+describe('migration by hand', () => {
+  it('a tool takes the locks and records what it applied, and the next upgrade continues from there', async () => {
     const name = life.name();
     await createTenant(life, { name, actor });
     const last = newest.all[baseMigrations.length];
@@ -101,30 +101,38 @@ describe('by hand', () => {
     ['without the locks', `select millrace.record_migration(99, 'x', repeat('0', 64))`, 'begin_migration'],
     ['without the locks', `select millrace.finish_migration('9.0.0')`, 'begin_migration'],
     [
-      'out of turn',
+      'out of order',
       `select millrace.begin_migration(); select millrace.record_migration(99, 'x', repeat('0', 64))`,
       'the next migration is number',
     ],
-    ['no version', `select millrace.begin_migration(); select millrace.finish_migration('new')`, 'not a version'],
     [
-      'no checksum',
+      'without a valid version',
+      `select millrace.begin_migration(); select millrace.finish_migration('new')`,
+      'not a version',
+    ],
+    [
+      'without a valid checksum',
       `select millrace.begin_migration(); select millrace.record_migration((select max(number) + 1 from millrace.migration), '${nextFile}', 'y')`,
       'SHA-256',
     ],
     ...['0099_x.sql', 'x.sql', nextFile.replace('_', 'x'), nextFile.replace('.sql', '.txt')].map((file) => [
-      'another file than the number says',
+      'whose file name does not match its number',
       `select millrace.begin_migration(); select millrace.record_migration(${baseMigrations.length + 1}, '${file}', repeat('0', 64))`,
       `migration ${baseMigrations.length + 1} is in a file called ${nextFile.slice(0, 5)}….sql, not ${file}`,
     ]),
-    ['back', `select millrace.begin_migration(); select millrace.finish_migration('0.0.1')`, 'there is no way back'],
-  ])('%s is refused: %s', async (_, statements, message) => {
+    [
+      'to an older version',
+      `select millrace.begin_migration(); select millrace.finish_migration('0.0.1')`,
+      'there is no way back',
+    ],
+  ])('a migration %s is refused: %s', async (_, statements, message) => {
     const name = life.name();
     await createTenant(life, { name, actor });
     await expect(run(name, `begin; ${statements}; commit`)).rejects.toThrow(message);
     expect(await version(name)).toEqual({ kind: 'installed', version: engineVersion });
   });
 
-  it('its status says version, newest migration, connections of engines, and whether somebody migrates', async () => {
+  it('status() returns version, newest migration, connections of engines, and whether a migration is under way', async () => {
     const name = life.name();
     await createTenant(life, { name, actor });
     const status = (before: string) =>

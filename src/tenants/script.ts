@@ -1,7 +1,7 @@
 /**
- * Installing and upgrading as one SQL script, for a migration tool: the same locks, migrations, functions and records as
- * `install` and `upgrade`. The launcher need not be told. In a database at another version than expected, the script fails
- * and changes nothing.
+ * Generates one SQL script that installs or upgrades, for migration tools. It takes the same locks and applies the same
+ * migrations, functions and records as `install` and `upgrade`. The launcher needs no message. If the database is not at the
+ * expected version, the script fails and changes nothing.
  */
 import { MillraceError } from '../errors.ts';
 import { locks } from '../postgres/locks.ts';
@@ -9,13 +9,13 @@ import { type FunctionSet, sqlLiteral } from '../postgres/function-set.ts';
 import { hasChecksum, type Migration } from '../postgres/migrate.ts';
 
 export interface ScriptWish {
-  /** Where the tenant is; undefined: Millrace is not installed. */
-  readonly from: Way | undefined;
-  readonly to: Way;
+  /** The tenant's present version; undefined: Millrace is not installed. */
+  readonly from: VersionSchema | undefined;
+  readonly to: VersionSchema;
 }
 
-/** A version, and what makes its schema. */
-interface Way {
+/** A version, and the migrations and functions that make its schema. */
+interface VersionSchema {
   readonly version: string;
   readonly migrations: readonly Migration[];
   readonly functions?: FunctionSet | undefined;

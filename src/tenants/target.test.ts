@@ -13,7 +13,7 @@ const engines = {
   find: () => Promise.reject(new Error('nothing is loaded for this')),
 };
 
-it('goes to the newest stable engine that can be used, and to a pre-release only from one', async () => {
+it('the default target of an upgrade is the newest usable stable engine; a pre-release only from a pre-release', async () => {
   expect(await usualTarget({ engines }, '0.1.0')).toBe('0.3.0');
   expect(await usualTarget({ engines }, null)).toBe('0.3.0');
   expect(await usualTarget({ engines }, '0.2.0-rc.1')).toBe('0.5.0-beta.1');

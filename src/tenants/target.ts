@@ -1,8 +1,8 @@
-/** Where an upgrade goes that is not told where. */
+/** The default target version of an upgrade. */
 import { newestFor } from '../kernel/text/version.ts';
 import type { Life } from './life.ts';
 
-/** Of the engines that are here and can be used; `from`: the version that the tenant is at, as far as it is known. */
+/** Chooses among the usable engines. `from`: the tenant's version, null if unknown. */
 export async function usualTarget(
   { engines }: Pick<Life, 'engines'>,
   from: string | null,

@@ -20,7 +20,7 @@ import { planUpgrade, upgradeTenant } from './upgrade.ts';
 const middle = engineOf('2.0.0', ['create table more (a integer)']);
 const broken = engineOf('3.0.0', ['create table more (a integer)', 'create table half_way (); select 1 / 0']);
 const actor = 'key:ann';
-const everybodys = { before: undefined, actor: undefined, topicId: undefined };
+const anyActor = { before: undefined, actor: undefined, topicId: undefined };
 
 let life: TestLife;
 beforeAll(async () => {
@@ -36,8 +36,8 @@ async function make(): Promise<string> {
 const addressOf = (name: string) => addressIn(life, name);
 const version = (name: string) => look(addressOf(name), 1_000);
 
-describe('a plan', () => {
-  it('says from where to where, by which migrations, and how many must leave; and changes nothing', async () => {
+describe('upgrade plan', () => {
+  it('a plan has both versions, the migrations and the number of sessions that must leave, and changes nothing', async () => {
     const name = await make();
     const holder = await holdDrain(addressOf(name), life.hub);
     const plan = await planUpgrade(life, name, { to: middle.version });
@@ -49,13 +49,13 @@ describe('a plan', () => {
     await holder.close();
   });
 
-  it('goes to the newest engine where none is named', async () => {
+  it('a plan without a version goes to the newest engine', async () => {
     expect(await planUpgrade(life, await make(), {})).toMatchObject({ to: broken.version });
   });
 });
 
-describe('an upgrade', () => {
-  it('ends the old engine first, applies everything in one transaction, and says what came of it', async () => {
+describe('upgrade', () => {
+  it('an upgrade ends the old engine first, applies all migrations in one transaction, and returns the outcome', async () => {
     const name = await make();
     const holder = await holdDrain(addressOf(name), life.hub);
     const done = await upgradeTenant(life, name, { to: middle.version, actor });
@@ -66,7 +66,7 @@ describe('an upgrade', () => {
     expect(await eventsOf(life, name)).toEqual(['tenant.created', 'tenant.upgraded']);
   });
 
-  it('to the version that is recorded applies a migration that is missing, and else does nothing', async () => {
+  it('an upgrade to the recorded version applies missing migrations, and otherwise does nothing', async () => {
     const name = await make();
     const nothing = await upgradeTenant(life, name, { to: engineVersion, actor });
     expect(nothing).toMatchObject({ migrations: [], message: null });
@@ -76,7 +76,7 @@ describe('an upgrade', () => {
     await inDatabase(life, name, (db) => db.exec(sql`select from millrace.more`));
   });
 
-  it('of one that is stopped is shown at once', async () => {
+  it('an upgrade of a stopped tenant shows the new version at once', async () => {
     const name = await make();
     await life.control.exec(sql`
       insert into launch (tenant_id, state, order_no, version, code, reason, changed_at)
@@ -88,17 +88,17 @@ describe('an upgrade', () => {
     expect(shown).toBe(middle.version);
   });
 
-  it('of a tenant that is there already says so and disturbs nobody', async () => {
+  it('an upgrade to the present version reports that, and ends no sessions', async () => {
     const name = await make();
     const holder = await holdDrain(addressOf(name), life.hub);
-    const told = await upgradeTenant(life, name, { to: engineVersion, actor });
-    expect(told).toMatchObject({ from: engineVersion, to: engineVersion, migrations: [], message: null });
+    const result = await upgradeTenant(life, name, { to: engineVersion, actor });
+    expect(result).toMatchObject({ from: engineVersion, to: engineVersion, migrations: [], message: null });
     expect(holder.isAlive()).toBe(true);
     expect(await messagesAbout(life, name)).toHaveLength(1);
     await holder.close();
   });
 
-  it('by two at once happens once', async () => {
+  it('two concurrent upgrades migrate once', async () => {
     const name = await make();
     const both = await Promise.all([1, 2].map(() => upgradeTenant(life, name, { to: middle.version, actor })));
     expect(new Set(both.map(({ migrations }) => migrations.length))).toEqual(new Set([0, 1]));
@@ -108,7 +108,7 @@ describe('an upgrade', () => {
     ]);
   });
 
-  it('that fails names the migration and what PostgreSQL said, and leaves the tenant at its version', async () => {
+  it('an upgrade that fails names the migration and PostgreSQL’s error, and the tenant keeps its version', async () => {
     const name = await make();
     const failed = upgradeTenant(life, name, { to: broken.version, actor });
     await expect(failed).rejects.toMatchObject({ code: 'migration_failed' });
@@ -117,7 +117,7 @@ describe('an upgrade', () => {
     const left = await inDatabase(life, name, (db) => db.exec(sql`select from pg_tables where tablename = 'half_way'`));
     expect(left).toBe(0);
     expect(await eventsOf(life, name)).toEqual(['tenant.created', 'tenant.upgrade_failed']);
-    const { events } = await readAudit(life.control, { ...everybodys, machines: false, limit: 1 });
+    const { events } = await readAudit(life.control, { ...anyActor, machines: false, limit: 1 });
     expect(events).toMatchObject([{ type: 'tenant.upgrade_failed', actor }]);
     expect(events.map(bodyOf)).toEqual([
       { name, from: engineVersion, to: broken.version, why: expect.stringContaining('division by zero') as unknown },
@@ -126,7 +126,7 @@ describe('an upgrade', () => {
     expect(restart).toEqual({ kind: 'restart', cause: `upgrade to ${broken.version}`, waits: true });
   });
 
-  it('whose session is killed says that the end is not known', async () => {
+  it('an upgrade whose session is killed reports that its result is unknown', async () => {
     const name = await make();
     const killing = {
       ...middle,
@@ -143,7 +143,7 @@ describe('an upgrade', () => {
     expect(await version(name)).toEqual({ kind: 'installed', version: engineVersion });
   });
 
-  it('refuses an older version, an unknown engine, and a tenant that is not installed or gone', async () => {
+  it('an upgrade refuses an older version, an unknown engine, and a tenant that is gone or without Millrace', async () => {
     const [name, bare, gone] = [await make(), await make(), await make()];
     await upgradeTenant(life, name, { to: middle.version, actor });
     await inDatabase(life, bare, (_, client) => client.query('drop schema millrace cascade'));
@@ -156,7 +156,7 @@ describe('an upgrade', () => {
     await expect(to('nobody', middle.version)).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  it('waits a little for a migration by hand, and then says that one is under way', async () => {
+  it('an upgrade waits briefly for a migration by hand, then reports that one is under way', async () => {
     const name = await make();
     await inDatabase(life, name, async (_, client) => {
       await client.query('begin; select millrace.begin_migration()');

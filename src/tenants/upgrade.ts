@@ -12,7 +12,7 @@ import { compareVersions } from '../kernel/text/version.ts';
 import { isEngines } from '../postgres/drained.ts';
 import { onConnection } from './drained-work.ts';
 import type { SentMessage } from '../control/messages.ts';
-import { isTold } from '../launcher/version-audit.ts';
+import { isVersionRecorded } from '../launcher/version-audit.ts';
 import { adoptCommand } from './advice.ts';
 import { awaitReaders } from './await-readers.ts';
 import { startMs } from './create.ts';
@@ -21,12 +21,12 @@ import {
   type Actor,
   engineFor,
   exclusively,
-  existing,
+  requireTenant,
   announceChange,
   type Life,
   outcome,
   record,
-  restarting,
+  makeRestartHooks,
 } from './life.ts';
 import type { LifeRow } from './queries.ts';
 import { usualTarget } from './target.ts';
@@ -42,9 +42,9 @@ export interface Upgrade {
   readonly to: string;
   /** Applied, or to be applied. */
   readonly migrations: readonly string[];
-  /** Of a plan: how many connections of engines would have to leave. */
+  /** In a plan: the number of connections of engines that would have to leave. */
   readonly sessions: number | null;
-  /** Null where nothing was done. */
+  /** Null if nothing was done. */
   readonly message: SentMessage | null;
 }
 
@@ -54,7 +54,7 @@ interface Plan {
   readonly engine: Engine;
 }
 
-/** What an upgrade would do. Changes nothing, and nobody waits for it. */
+/** Returns what an upgrade would do. Changes nothing, and takes no lock that others wait for. */
 export async function planUpgrade(life: Life, name: string, wish: Omit<UpgradeWish, 'actor'>): Promise<Upgrade> {
   const { row, from, engine } = await plan(life, name, wish);
   const { migrations, sessions } = await onConnection(life.addressOf(row), async (client) => ({
@@ -80,7 +80,7 @@ export async function upgradeTenant(life: Life, name: string, wish: UpgradeWish)
   return { ...upgrade, message: (await outcome(life, done.tenantId, messageId, startMs)).message };
 }
 
-/** Its version is recorded, but not everything that belongs to it: a script was cut short, or a row was edited. */
+/** Whether migrations of the recorded version are missing: a script was interrupted, or a row was edited. */
 async function lacksMigration(life: Life, { row, engine }: Plan): Promise<boolean> {
   const pending = await onConnection(life.addressOf(row), (client) => engine.pending(client)).catch(
     (error: unknown) => {
@@ -91,7 +91,7 @@ async function lacksMigration(life: Life, { row, engine }: Plan): Promise<boolea
 }
 
 async function plan(life: Life, name: string, { to }: Omit<UpgradeWish, 'actor'>): Promise<Plan> {
-  const row = await existing(life, name);
+  const row = await requireTenant(life, name);
   const named = to === undefined ? undefined : await engineFor(life, to, 'body.to');
   const found = await readVersion(life, row);
   if (found === 'gone')
@@ -114,8 +114,8 @@ async function plan(life: Life, name: string, { to }: Omit<UpgradeWish, 'actor'>
 async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
   const to = engine.version;
   const lockMs = await awaitReaders(life, row);
-  const telling = restarting({ ...life, lockMs }, row, { cause: `upgrade to ${to}`, actor });
-  const migrations = await migrateTenant(life.addressOf(row), engine, telling)
+  const hooks = makeRestartHooks({ ...life, lockMs }, row, { cause: `upgrade to ${to}`, actor });
+  const migrations = await migrateTenant(life.addressOf(row), engine, hooks)
     .then((applied) => {
       checkpoint('tenant.upgraded');
       return applied;
@@ -124,13 +124,13 @@ async function migrate(life: Life, { row, from, engine }: Plan, actor: string) {
       if (isUncertain(error)) throw uncertain(row, to, error);
       const failed = migrationFailed(error, row.name);
       const why = failed instanceof Error ? failed.message : String(failed);
-      // whoever asked for it must hear why it failed, though that cannot be noted
+      // the caller must get the cause of the failure, even if the event cannot be written
       await noteFailure(life, row, { from, to, why, actor }).catch(() => {});
       throw failed;
     })
     .finally(() => announceChange(life, row.id));
   await noteUpgrade(life, row, { from, to, migrations, actor });
-  return { tenantId: row.id, from, to, migrations, sessions: null, messageId: telling.messageId() };
+  return { tenantId: row.id, from, to, migrations, sessions: null, messageId: hooks.messageId() };
 }
 
 function uncertain({ name }: LifeRow, to: string, cause: unknown): MillraceError {
@@ -145,10 +145,10 @@ async function noteUpgrade(
   { actor, ...body }: Actor & { from: string; to: string; migrations: string[] },
 ): Promise<void> {
   await life.control.transaction(async (tx) => {
-    const told = await isTold(tx, row.id, body.to);
-    // of one that runs the launcher says so when it does
+    const isRecorded = await isVersionRecorded(tx, row.id, body.to);
+    // for a running tenant, the launcher records the version when its scheduler starts
     await tx.exec(sql`update launch set version = ${body.to} where tenant_id = ${row.id} and state = 'DISABLED'`);
-    if (told) return;
+    if (isRecorded) return;
     await record(life, tx, { type: 'tenant.upgraded', tenantId: row.id, body: { name: row.name, ...body }, actor });
   });
 }
@@ -162,7 +162,7 @@ async function noteFailure(
   await life.control.transaction((tx) => record(life, tx, event));
 }
 
-/** How many connections of engines there are to the database that the client is connected to. */
+/** Counts the connections of engines to the client's database. */
 async function engineSessions(client: ClientBase): Promise<number> {
   const { sessions } = await onClient(client).one<{ sessions: number }>(sql`
     select count(*)::integer as sessions

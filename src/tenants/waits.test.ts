@@ -1,4 +1,4 @@
-/** Upgrades and releases behind somebody who has tables of the tenant open: how long they wait, and whom they name. */
+/** Upgrades and releases while another session has tables of the tenant open: how long they wait, and which session they name. */
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -47,7 +47,7 @@ interface Reader {
   readonly since: string;
 }
 
-/** Somebody who is none of ours, has read, and has not said that this was all. */
+/** A session that is not Millrace's, with an open transaction that has read a table. */
 async function reading(name: string, table = 'millrace.job'): Promise<Reader> {
   const client = new Client(clientConfig(addressOf(name), 'a report'));
   client.on('error', () => {});
@@ -63,8 +63,8 @@ const failureOf = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-describe('an upgrade behind an open reader', () => {
-  it('gives up, names whoever has tables open and nobody else, and leaves the tenant as it was', async () => {
+describe('upgrade behind an open reader', () => {
+  it('an upgrade gives up, names exactly the sessions that have tables open, and changes nothing', async () => {
     const name = await make();
     const { client, pid, since } = await reading(name);
     const { rows: roles } = await client.query<{ role: string }>('select current_user as role');
@@ -72,19 +72,19 @@ describe('an upgrade behind an open reader', () => {
       other.query(`begin; select count(*) from millrace.job; prepare transaction '${name}''s'`),
     );
     const elsewhere = await reading(name, 'pg_class');
-    // of an engine: it leaves first
+    // a connection of an engine, which leaves before the migration
     const holder = await holdDrain(addressOf(name), life.hub);
     const failing = failureOf(upgrade(name));
     await until('it waits', () => holders(name).then(([first]) => first));
     await pause(1_000);
-    // in line behind the upgrade, and let in by its end
+    // waits behind the upgrade, and continues when that has ended
     const behind = reading(name);
     const failure = await failing;
     expect(failure).toMatchObject({ code: 'conflict' });
     const { message } = failure as Error;
     const role = roles[0]?.role;
     expect(message).toContain(
-      `migration ${newer.all.at(-1)?.name} failed: a lock was waited for in vain, for 3 s, and nothing was changed; tables of the schema millrace are held by `,
+      `migration ${newer.all.at(-1)?.name} failed: a lock was not granted within 3 s, and nothing was changed; tables of the schema millrace are held by `,
     );
     expect(message).toContain(`backend ${pid} (a report, role ${role}, in a transaction since ${since})`);
     expect(message).toMatch(
@@ -103,7 +103,7 @@ describe('an upgrade behind an open reader', () => {
     expect(await version(name)).toEqual({ kind: 'installed', version: newer.version });
   });
 
-  it('leaves the tenant running until the reader is done, and goes on then', async () => {
+  it('an upgrade lets the tenant run until the reader is done, then continues', async () => {
     const name = await make();
     const { client } = await reading(name);
     const engines = await holdDrain(addressOf(name), life.hub);
@@ -118,7 +118,7 @@ describe('an upgrade behind an open reader', () => {
     await client.end();
   });
 
-  it('says whom it waits for while it does', async () => {
+  it('a waiting upgrade names the sessions that it waits for', async () => {
     const name = await make();
     const { client, pid } = await reading(name);
     await inDatabase(life, name, (_, other) =>
@@ -145,7 +145,7 @@ async function holders(name: string): Promise<Blocker[]> {
   return (await blockersOf(life.control, row?.id ?? '')).filter(({ what }) => what === 'holder');
 }
 
-it('whoever waits for engines to leave is not said to wait for anybody', async () => {
+it('a migration that waits for engines to leave has no lock holders to name', async () => {
   const name = await make();
   const deaf = await holdDrain(addressOf(name));
   const row = await findLifeRow(life.control, name);
@@ -163,7 +163,7 @@ it('a release behind an open reader gives up as well', async () => {
   const { client, pid } = await reading(name);
   await expect(releaseTenant(life, name, { actor })).rejects.toMatchObject({
     code: 'conflict',
-    message: expect.stringMatching(new RegExp(`^a lock was waited for in vain.*backend ${pid} \\(a report`)) as unknown,
+    message: expect.stringMatching(new RegExp(`^a lock was not granted within.*backend ${pid} \\(a report`)) as unknown,
   });
   expect(await version(name)).toEqual({ kind: 'installed', version: engineVersion });
   await client.end();
@@ -172,7 +172,7 @@ it('a release behind an open reader gives up as well', async () => {
 it('a migration that another one keeps from beginning gives up', async () => {
   const name = await make();
   await inDatabase(life, name, async (db, client) => {
-    // without `drain`, which the look before would see
+    // without `drain`, which the inspection before would notice
     await client.query('begin; select pg_advisory_xact_lock(7345, 2)');
     await expect(upgrade(name)).rejects.toMatchObject({
       code: 'conflict',

@@ -11,7 +11,7 @@ import type { Pool } from 'pg';
 import { CallFailed, type Client, makeClient } from '../../src/http/client.ts';
 import { machine } from '../../src/kernel/process/machine.ts';
 import { silent } from '../../src/kernel/log.ts';
-import { hostIsLost } from '../../src/hosts/host-queries.ts';
+import { markHostLost } from '../../src/hosts/host-queries.ts';
 import { type Db, onClient, onPool, sql } from '../../src/kernel/sql.ts';
 import { addressOfSocket } from '../../src/postgres/address.ts';
 import { type EmbeddedServer, startEmbedded } from '../../src/postgres/embedded/embedded.ts';
@@ -189,7 +189,7 @@ export class ChaosInstallation {
    * hosts and pauses after crashes are tested elsewhere.
    */
   async buryHost(pid: number): Promise<void> {
-    await hostIsLost(onPool(this.#control), { machine, pid });
+    await markHostLost(onPool(this.#control), { machine, pid });
     await this.call('POST /api/tenants/{name}/start', { params: { name: 'default' } });
   }
 

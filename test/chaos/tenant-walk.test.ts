@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { checkpoints } from '../../src/app/checkpoints.ts';
 import { tenantWalk } from './tenant-walk.ts';
 
-it('a request that was cut short is completed by the same request again (I5, I6)', { timeout: 300_000 }, async () => {
+it('a request whose process died is completed by the same request again (I5, I6)', { timeout: 300_000 }, async () => {
   const { faults, died } = await tenantWalk({ rounds: 1 });
   expect(faults).toEqual([]);
   const { life, launcher } = checkpoints;

@@ -43,7 +43,7 @@ export function describeBroker(name: string, makeBench: () => Promise<BrokerBenc
     });
     afterAll(() => bench.close());
 
-    it('delivers a hint in its own process before send returns, and in another one soon', async () => {
+    it(`the ${name} broker delivers a hint in its own process before send returns, and in another one soon`, async () => {
       const tenantId = newId();
       const [near, far] = [hear(here, 'ready'), hear(there, 'ready')];
       here.hintsOf(tenantId).send('ready', ['process:default']);
@@ -52,7 +52,7 @@ export function describeBroker(name: string, makeBench: () => Promise<BrokerBenc
       expect(far).toEqual(near);
     });
 
-    it('delivers a hint to listeners of its tenant and kind only', async () => {
+    it(`the ${name} broker delivers a hint to listeners of its tenant and kind only`, async () => {
       const [mine, other] = [here.hintsOf(newId()), here.hintsOf(newId())];
       const heard: string[] = [];
       mine.on('events', () => void heard.push('events of mine'));
@@ -62,7 +62,7 @@ export function describeBroker(name: string, makeBench: () => Promise<BrokerBenc
       expect(heard).toEqual(['events of mine']);
     });
 
-    it('delivers nothing to a listener that has left', () => {
+    it(`the ${name} broker delivers nothing to a removed listener`, () => {
       const hints = here.hintsOf(newId());
       let heard = 0;
       const leave = hints.on('events', () => void heard++);
@@ -71,7 +71,7 @@ export function describeBroker(name: string, makeBench: () => Promise<BrokerBenc
       expect(heard).toBe(0);
     });
 
-    it('carries which run is to be killed', async () => {
+    it(`the ${name} broker carries the run that must be killed`, async () => {
       const far = hear(there, 'cancel');
       const run = { tenant: newId(), run: newId(), lease: 3 };
       here.hintsOf(run.tenant).send('cancel', run);
@@ -79,7 +79,7 @@ export function describeBroker(name: string, makeBench: () => Promise<BrokerBenc
       expect(far).toEqual([{ tenantId: run.tenant, payload: run }]);
     });
 
-    it('delivers a hint without its payload where that is too long', async () => {
+    it(`the ${name} broker delivers a hint without its payload if that is too long`, async () => {
       const tenantId = newId();
       const far = hear(there, 'ready');
       const lanes = Array.from({ length: 1_000 }, (_, i) => `process:queue-${i}`);
@@ -88,12 +88,12 @@ export function describeBroker(name: string, makeBench: () => Promise<BrokerBenc
       expect([lanes, undefined]).toContainEqual(far[0]?.payload);
     });
 
-    it('calls every listener without a payload after a lost connection, and goes on', async () => {
+    it(`the ${name} broker calls every listener without a payload after a lost connection, and continues`, async () => {
       const tenantId = newId();
       const far = hear(there, 'ready');
       await bench.cut();
       await until(
-        'it is told that it may have missed something',
+        'it is called because it may have missed something',
         () => far.some((each) => each.tenantId === undefined) || undefined,
       );
       await until('hints arrive again', () => {
@@ -102,7 +102,7 @@ export function describeBroker(name: string, makeBench: () => Promise<BrokerBenc
       });
     });
 
-    it('has no room in a lane without a consumer, and rejects what is published there all the same', async () => {
+    it(`the ${name} broker has no room in a lane without a consumer, and rejects what is published there`, async () => {
       const tenantId = newId();
       expect(here.room(tenantId, 'process:unserved')).toBe(0);
       await expect(here.publish(tenantId, 'process:unserved', [makeOffer()])).rejects.toThrow();
@@ -146,6 +146,6 @@ async function checkQueues(broker: Broker, queues: QueueBench): Promise<void> {
   await until('there is room again', () => broker.room(tenantId, lane) > 0 || undefined);
 
   await stop();
-  await until('nobody consumes the lane', () => broker.room(tenantId, lane) === 0 || undefined);
+  await until('the lane has no consumer', () => broker.room(tenantId, lane) === 0 || undefined);
   await expect(broker.publish(tenantId, lane, [makeOffer()])).rejects.toThrow();
 }

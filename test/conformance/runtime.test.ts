@@ -1,4 +1,4 @@
-/** One suite for every runtime that can run here: what `src/runtimes/contract.ts` promises, each in its own words. */
+/** The conformance suite of every runtime that can run here: the promises of `src/runtimes/contract.ts`. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

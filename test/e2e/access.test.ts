@@ -1,6 +1,6 @@
 /**
- * Who may call what: every endpoint of both tables, called by nobody, by a key of every role, by a worker's key that is
- * bound to a tenant, and by a running task. docs/security.md shows the same table.
+ * Access to every endpoint of both tables: without a key, with a key of every role, with a worker's key that is bound to a
+ * tenant, and by a running task. docs/security.md shows the same table.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -79,7 +79,7 @@ async function startTask(): Promise<{ own: Running; credential: string }> {
   const { id: job } = await call('PUT /api/jobs', { body });
   const { runs } = await call('POST /api/jobs/{id}/run', { params: { id: job }, body: { instant } });
   const run = runs[0] ?? '';
-  const credential = await until('the task has told its credential', async () => {
+  const credential = await until('the task has written its credential', async () => {
     const text = await readFile(join(taskFolder, run), 'utf8').catch(() => '');
     return text.endsWith('\n') ? text.trim() : undefined;
   });
@@ -156,20 +156,20 @@ function expected(who: Who | 'nobody'): Record<string, string> {
 }
 
 describe.each(['', '/t/default'])('below "%s"', (prefix) => {
-  it('nobody gets in without a key, save where anyone may', async () => {
+  it('without a key, only public endpoints are open', async () => {
     expect(verdicts(await walk(prefix, {}), 401)).toEqual(expected('nobody'));
   });
 
   it.each([...roles, 'boundWorker', 'task'] as const)(
-    'the role %s gets in where the table says so, and nowhere else',
+    'the role %s may call exactly the endpoints that the table allows',
     async (who) => {
       expect(verdicts(await walk(prefix, bearer(secrets[who])), 403)).toEqual(expected(who));
     },
   );
 });
 
-describe('the credential of a task', () => {
-  it('opens its own things, and answers with them', async () => {
+describe('credential of a task', () => {
+  it('a task’s credential gives access to its own run, job and project', async () => {
     const ours = endpoints.filter(([, { allow }]) => allow.includes('task'));
     const statuses = await Promise.all(
       ours.map(
@@ -180,7 +180,7 @@ describe('the credential of a task', () => {
     expect(statuses.length).toBeGreaterThan(5);
   });
 
-  it('opens nothing that is of another task, job, project, run or instant', async () => {
+  it('a task’s credential gives no access to another task, job, project, run or instant', async () => {
     const ids = { run: newId(), job: newId(), project: newId(), task: newId(), instant: own.instant };
     const foreign = endpoints.filter(([key, { allow }]) => allow.includes('task') && key.includes('{id}'));
     for (const [key, endpoint] of foreign) {
@@ -190,7 +190,7 @@ describe('the credential of a task', () => {
     expect(await statusOf('GET', later, bearer(secrets.task))).toBe(403);
   });
 
-  it('cannot be altered', async () => {
+  it('an altered credential is refused', async () => {
     const [claims = '', mac = ''] = secrets.task.slice('mrt_'.length).split('.');
     const [tenant, run, lease, until] = JSON.parse(Buffer.from(claims, 'base64url').toString()) as [
       string,
@@ -210,13 +210,13 @@ describe('the credential of a task', () => {
     }
   });
 
-  it('dies with its run', async () => {
+  it('a credential expires with its run', async () => {
     const { id: job } = await product
       .call('GET /api/jobs', { query: { project: 'access', name: 'long' } })
       .then(single);
     const { runs } = await product.call('POST /api/jobs/{id}/run', { params: { id: job }, body: {} });
     const run = runs[0] ?? '';
-    const credential = await until('a second task has told its credential', async () => {
+    const credential = await until('a second task has written its credential', async () => {
       const text = await readFile(join(product.taskFolder, run), 'utf8').catch(() => '');
       return text.endsWith('\n') ? text.trim() : undefined;
     });
@@ -238,8 +238,8 @@ function single<T extends object>(answer: T): Extract<T, { id: string }> {
   throw new Error('a page came instead of one');
 }
 
-describe('a key', () => {
-  it('is taken as the user name of Basic, with any password', async () => {
+describe('key', () => {
+  it('a key is accepted as the user name of Basic authentication, with any password', async () => {
     const basic = (text: string): Record<string, string> => ({
       authorization: `Basic ${Buffer.from(text).toString('base64')}`,
     });
@@ -252,7 +252,7 @@ describe('a key', () => {
     expect(await statusOf('GET', '/api/me', basic(`:${secrets.viewer}`))).toBe(401);
   });
 
-  it('that is garbage is refused, even where anyone may call', async () => {
+  it('an invalid key is refused, even by public endpoints', async () => {
     const garbage = [
       '',
       'Bearer',
@@ -278,7 +278,7 @@ describe('a key', () => {
     expect(refused.json()).toMatchObject({ status: 401, code: 'unauthenticated' });
   });
 
-  it('opens nothing from the moment it is revoked', async () => {
+  it('a revoked key is refused at once', async () => {
     const { id, key } = await makeKey('operator');
     expect(await statusOf('GET', '/api/jobs', bearer(key))).toBe(200);
     await product.call('DELETE /api/keys/{id}', { params: { id } });
@@ -288,7 +288,7 @@ describe('a key', () => {
     await expect(product.call('DELETE /api/keys/{id}', { params: { id } })).rejects.toMatchObject({ status: 404 });
   });
 
-  it('is shown once, and never again', async () => {
+  it('a key is shown once, and never again', async () => {
     const { key } = await makeKey('viewer');
     const listed = await ask(`${product.url}/api/keys`, { headers: bearer(secrets.root) });
     expect(listed.text).not.toContain(key);
@@ -296,7 +296,7 @@ describe('a key', () => {
     expect(listed.json()).toMatchObject({ next: null });
   });
 
-  it('of a role that serves the whole installation takes no tenant, and of an unknown tenant is not made', async () => {
+  it('a key of an installation-wide role cannot have a tenant, nor any key an unknown tenant', async () => {
     const make = (body: object): Promise<Reply> =>
       ask(`${product.url}/api/keys`, {
         method: 'POST',
@@ -314,14 +314,14 @@ describe('a key', () => {
   });
 });
 
-describe('another tenant', () => {
+describe('other tenant', () => {
   let theirs: string;
   beforeAll(async () => {
     await product.call('POST /api/tenants', { body: { name: 'acme' } });
     theirs = (await makeKey('operator', 'acme')).key;
   });
 
-  it('is reached below its prefix, by its own keys and by root', async () => {
+  it('a tenant is reached below its prefix, by its own keys and by root', async () => {
     const project = {
       method: 'PUT',
       headers: { ...bearer(theirs), 'content-type': 'application/json' },
@@ -334,7 +334,7 @@ describe('another tenant', () => {
     expect(ours.json()).toMatchObject([{ name: 'access' }]);
   });
 
-  it('answers nothing to a key or a task of ours, nor ours to a key of theirs', async () => {
+  it('a tenant refuses keys and tasks of other tenants', async () => {
     for (const who of ['operator', 'viewer', 'publisher', 'subscriber', 'boundWorker', 'task'] as const) {
       expect(
         Object.entries(await walk('/t/acme', bearer(secrets[who]))).filter(([, status]) => status !== 403),
@@ -348,7 +348,7 @@ describe('another tenant', () => {
     }
   });
 
-  it('that does not exist is not found by root, forbidden to a key of another, and unknown to nobody', async () => {
+  it('an unknown tenant is not found by root, forbidden to other keys, and needs a key', async () => {
     for (const path of ['/api/projects', '/api/me', '/healthcheck', '/healthz', '/api/nonsense', '/internal/claim']) {
       expect([path, await statusOf('GET', `/t/nowhere${path}`, bearer(secrets.root))]).toEqual([path, 404]);
       expect([path, await statusOf('GET', `/t/nowhere${path}`, bearer(secrets.viewer))]).toEqual([path, 403]);
@@ -357,7 +357,7 @@ describe('another tenant', () => {
     expect(await statusOf('GET', '/t/%ff/api/projects', bearer(secrets.root))).toBe(400);
   });
 
-  it('runs its tasks, and tells them an address at which they are at home', async () => {
+  it('a tenant’s tasks get the address of their own tenant', async () => {
     const headers = { ...bearer(theirs), 'content-type': 'application/json' };
     const script =
       'curl -sS -w %{http_code} -H "Authorization: Bearer $MILLRACE_CREDENTIAL" "$MILLRACE_URL/int-api/tasks/$MILLRACE_TASK_ID" -o /dev/null';
@@ -380,9 +380,9 @@ describe('another tenant', () => {
   });
 });
 
-describe('a path that is not there', () => {
+describe('unknown path', () => {
   it.each(['/api/nonsense', '/int-api/x/y', '/internal/x', '/bus', '/t/default/api/nonsense', '/healthz/x'])(
-    '%s is a problem, not a page',
+    'the unknown path %s is answered with a problem, not a page',
     async (path) => {
       const reply = await ask(product.url + path, { headers: bearer(secrets.root) });
       expect([reply.status, reply.headers['content-type'], reply.json()]).toMatchObject([
@@ -393,7 +393,7 @@ describe('a path that is not there', () => {
     },
   );
 
-  it('asked with the wrong method says which ones there are', async () => {
+  it('a request with the wrong method is answered with the allowed ones', async () => {
     const reply = await ask(`${product.url}/api/me`, { method: 'DELETE', headers: bearer(secrets.root) });
     expect([reply.status, reply.json()]).toMatchObject([405, { detail: expect.stringContaining('GET') as unknown }]);
   });

@@ -1,4 +1,4 @@
-/** A person fires a range of instants again: looks first, waits for it, runs what failed once more, cancels another. */
+/** A user backfills a range of instants: previews it, waits for it, reruns what failed, and cancels another backfill. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -38,14 +38,14 @@ afterAll(async () => {
 
 const range = ['--first', '2026-01-01T00:00:00Z', '--last', '2026-01-05T00:00:00Z'];
 
-it('looks at what would fire, fires it, and says that a day of it failed', async () => {
+it('`backfill` previews the instants, fires them, and reports that one day failed', async () => {
   const dry = await cli('backfill', 'shop/daily', ...range, '--dry-run');
   expect([dry.code, dry.stdout.match(/^2026-01-0\dT00:00:00Z +day$/gm)?.length]).toEqual([0, 5]);
   expect(await cli('pool', 'set', 'warehouse', '3')).toMatchObject({ code: 0, stdout: 'warehouse has 3 places\n' });
   const ran = await cli('backfill', 'shop/daily', ...range, '--name', 'january', '--wait');
   expect([ran.code, ran.stderr]).toEqual([1, expect.stringContaining('done: 5 of 5 instants fired; ')]);
   expect(ran.stderr).toContain('runs: 9 of 9 done (1 failed)');
-  // asked for again it is the same one, which is over
+  // the same request again returns the same backfill, which is over
   const again = await cli('backfill', 'shop/daily', ...range, '--name', 'january');
   expect(again.stdout.trim()).toBe(ran.stdout.split(' ')[0]);
   expect(await json('backfills', 'shop/daily')).toHaveLength(1);
@@ -58,7 +58,7 @@ it('looks at what would fire, fires it, and says that a day of it failed', async
   ]);
 });
 
-it('runs what failed once more, and then all is well', async () => {
+it('a rerun of the failed instants succeeds', async () => {
   await writeFile(mark, '');
   expect((await cli('activate', 'shop/daily', '--state', 'failure')).stderr).toBe('1 token activated\n');
   await until('the day has succeeded', async () => {
@@ -67,7 +67,7 @@ it('runs what failed once more, and then all is well', async () => {
   });
 });
 
-it('cancels a backfill that cannot go on, and its runs with it', async () => {
+it('a blocked backfill can be cancelled together with its runs', async () => {
   await cli('pool', 'set', 'warehouse', '0');
   const { stdout } = await cli('backfill', 'shop/daily', ...range, '--missing', '--last', '2026-01-09T00:00:00Z');
   const id = stdout.trim();
@@ -77,7 +77,7 @@ it('cancels a backfill that cannot go on, and its runs with it', async () => {
   });
   expect((await cli('pool', 'list')).stdout).toMatch(/^warehouse +0 +0 +4$/m);
   const cancelled = await cli('backfill', 'cancel', id);
-  // whether its end is noted already is a matter of milliseconds
+  // its end may be recorded a few milliseconds later
   expect(cancelled.stdout).toMatch(
     /^cancelled: 4 of 9 instants fired, 5 skipped; runs(?: so far)?: 4 of 4 done \(4 cancelled\)\n$/,
   );

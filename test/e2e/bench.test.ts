@@ -1,5 +1,5 @@
 /**
- * The benchmarks run from a fresh build and say what they found in the promised form: on an embedded PostgreSQL, with nothing
+ * The benchmarks run from a fresh build and print their results in the documented form: on an embedded PostgreSQL, with nothing
  * else installed, and on Debian's.
  */
 import { execFile } from 'node:child_process';
@@ -33,14 +33,14 @@ async function bench(...args: string[]): Promise<unknown> {
   return JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '');
 }
 
-it('dag tells its rate, what PostgreSQL reaches alone, and the ratio of the worst workload', async () => {
+it('dag prints its rate, the rate of PostgreSQL alone, and the ratio of the worst workload', async () => {
   const result = (await bench('dag')) as { rate: number; raw: number; ratio: number };
   expect(result).toMatchObject({ name: 'dag', percentiles: {}, machine, aims: [aim] });
   expect(result.rate).toBeGreaterThan(0);
   expect(result.ratio).toBeCloseTo(result.rate / result.raw);
 }, 240_000);
 
-it('handover tells percentiles, in-process and over HTTP', async () => {
+it('handover prints percentiles, in-process and over HTTP', async () => {
   expect(await bench('handover')).toMatchObject({
     name: 'handover',
     rate: null,
@@ -53,7 +53,7 @@ it('handover tells percentiles, in-process and over HTTP', async () => {
 }, 240_000);
 
 it.each([['catchup', { late: percentiles }, 2]])(
-  '%s tells its percentiles and aims',
+  '%s prints its percentiles and targets',
   async (name, told, aims) => {
     const result = await bench(name);
     expect(result).toMatchObject({ name, percentiles: told, machine, aims: Array.from({ length: aims }, () => aim) });
@@ -61,7 +61,7 @@ it.each([['catchup', { late: percentiles }, 2]])(
   240_000,
 );
 
-it('a benchmark that does not exist is refused with what there is', async () => {
+it('an unknown benchmark is refused with the list of benchmarks', async () => {
   await expect(bench('speed')).rejects.toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/unknown benchmark 'speed'[^]*handover/) as string,

@@ -1,4 +1,4 @@
-/** Tenants at three versions under one roof, in every role: API, schedulers, claims, reports and logs by one worker. */
+/** Tenants at three versions in one installation, in every role: API, schedulers, claims, reports and logs by one worker. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { tenantEndpointsOfGateway } from '../../src/gateway/tenants/endpoints.ts';
 import { type Client, makeClient } from '../../src/http/client.ts';
@@ -89,11 +89,11 @@ async function succeeded(tenant: string, job: string): Promise<number> {
 }
 
 describe('tenants at several versions', () => {
-  it('are answered each by its own engine', async () => {
+  it('each tenant is served by its own engine', async () => {
     expect(await Promise.all(['default', 'old', 'new'].map(buildOf))).toEqual([undefined, a, b]);
   });
 
-  it('have their tasks run by one worker, with their logs', async () => {
+  it('one worker runs the tasks of all tenants, with their logs', async () => {
     const runs = await Promise.all(
       ['default', 'old', 'new'].map((name) => runTask(seenBy(name), shell(`echo "this is ${name}"`))),
     );
@@ -104,7 +104,7 @@ describe('tenants at several versions', () => {
     ]);
   });
 
-  it('have schedulers that fire each in its own way', async () => {
+  it('each tenant’s scheduler is of its own engine', async () => {
     for (const [tenant, build] of [
       ['old', a],
       ['new', b],
@@ -119,7 +119,7 @@ describe('tenants at several versions', () => {
     }
   });
 
-  it('are shown beside the engines that they use, which are not removed', async () => {
+  it('engines are listed with the tenants that use them, and cannot be removed', async () => {
     const { items } = await installation('GET /api/engines');
     expect(items.find(({ version }) => version === a)).toMatchObject({ fault: null, tenants: ['old'] });
     const listed = await engine('list', '--json');
@@ -134,7 +134,7 @@ describe('tenants at several versions', () => {
     expect((await engine('remove', a)).stderr).toContain('is used by 1 tenant (old)');
   });
 
-  it('stay what they are when an upgrade fails half way', async () => {
+  it('a tenant keeps its version when an upgrade fails half way', async () => {
     const upgrading = installation('POST /api/tenants/{name}/upgrade', {
       params: { name: 'old' },
       body: { to: broken },
@@ -146,7 +146,7 @@ describe('tenants at several versions', () => {
     await until('it goes on firing', async () => (await firings('old')).length > before || undefined);
   });
 
-  it('are upgraded one by one; nothing is done by the old engine after that, and nothing is lost', {
+  it('tenants are upgraded one by one, without loss; the old engine does nothing afterwards', {
     timeout: 120_000,
   }, async () => {
     const { call } = seenBy('old');

@@ -1,4 +1,4 @@
-/** What `up` says and does while the PostgreSQL of yours, here Debian's 15, stops or takes a right away. */
+/** `up` while an external PostgreSQL (Debian's 15) stops, or revokes a privilege. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ExternalPostgres } from '../harness/external-postgres.ts';
 import { millrace, type Product, removeHome, startProduct } from '../harness/product.ts';
@@ -35,8 +35,8 @@ describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
     return (await fetch(product.url + path, { headers })).text();
   }
 
-  // that pauses are cut short is tested where time is an argument: src/launcher/turn.test.ts
-  it('starts all tenants again after the server is back', async () => {
+  // src/launcher/turn.test.ts tests that pauses end early, because time is an argument there
+  it('all tenants start again after the server is back', async () => {
     await allRun();
     const before = await tenants();
     await server.stop();
@@ -54,7 +54,7 @@ describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
     );
   });
 
-  it('names the right that the role lacks, and runs again once it has it', async () => {
+  it('`up` names the privilege that the role lacks, and runs again once it is granted', async () => {
     await server.run('revoke all on schema millrace from modest', 'millrace_default');
     const plain = await until('it is not well', async () => {
       const answer = await ask('/healthz');

@@ -1,4 +1,4 @@
-/** On a PostgreSQL of yours, here Debian's 15: the same product, its roles as commands of their own. */
+/** The product on an external PostgreSQL (Debian's 15), with its roles as separate commands. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -35,7 +35,7 @@ describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
     return { output: () => output };
   }
 
-  it('names the statement to run where the role may not create the database', async () => {
+  it('the error names the statement to run if the role may not create the database', async () => {
     await server.run('create role modest login');
     const home = await makeHomeFolder();
     homes.push(home);
@@ -48,7 +48,7 @@ describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
     expect(answer.stderr).toContain('create database "millrace_default"');
   });
 
-  it('runs a job with api, launcher, host and worker in processes of their own', { timeout: 60_000 }, async () => {
+  it('a job runs with api, launcher, host and worker in separate processes', { timeout: 60_000 }, async () => {
     const home = await makeHomeFolder();
     homes.push(home);
     const env = {
@@ -56,12 +56,12 @@ describe.skipIf(!needs('postgresql'))('on an external PostgreSQL 15', () => {
       MILLRACE_DATABASE_URL: url('millrace'),
       MILLRACE_ROOT_KEY: 'root-key-for-this-test',
     };
-    // at once: they migrate once
+    // started together: they migrate once
     const api = role('api', ['--port', '0'], env);
     role('launcher', [], env);
     role('launcher', [], env);
     role('host', [], env);
-    const base = await until('the API says where it is', () => /at (http\S+)/.exec(api.output())?.[1]).catch(
+    const base = await until('the API prints its address', () => /at (http\S+)/.exec(api.output())?.[1]).catch(
       (error: unknown) => {
         throw new Error(api.output(), { cause: error });
       },

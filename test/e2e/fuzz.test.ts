@@ -1,6 +1,6 @@
 /**
- * No answer of 500 or more for any bad input (I11): every endpoint of our own OpenAPI is called with what its schema
- * allows, with near misses, and with garbage. What is answered must be what the description says.
+ * No bad input gets an answer of 500 or more (I11): every endpoint of our OpenAPI is called with valid input, with near misses
+ * and with garbage. Answers must match the description.
  */
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -194,7 +194,7 @@ async function giveSlotsBack(): Promise<void> {
 }
 
 it.each(Object.keys(table).filter((key) => !left.has(key)))(
-  '%s survives whatever it is sent',
+  '%s survives any input',
   { timeout: 60_000 },
   async (key) => {
     const endpoint = table[key];
@@ -215,7 +215,7 @@ it.each(Object.keys(table).filter((key) => !left.has(key)))(
   },
 );
 
-it('the process that was shot at is still well', async () => {
+it('the process is still healthy after all requests', async () => {
   expect((await fetch(`${product.url}/healthz`)).status).toBe(200);
   expect(product.output()).not.toContain('request failed');
 });

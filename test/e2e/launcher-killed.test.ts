@@ -1,4 +1,4 @@
-/** A launcher that is killed while it restarts a tenant: the one that stands by finishes the restart. */
+/** A launcher that is killed while it restarts a tenant: the standby launcher finishes the restart. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sql } from '../../src/kernel/sql.ts';
 import { TestInstallation } from '../harness/installation.ts';
@@ -27,13 +27,13 @@ const activePid = (): Promise<number> =>
 const findLaunchers = (): Promise<unknown[]> =>
   world.inControl((db) => db.rows(sql`select from launcher where beat_at > clock_timestamp() - interval '3 seconds'`));
 
-describe('a launcher that is killed in the middle of a restart', () => {
+describe('launcher that is killed during a restart', () => {
   it.each([
     ['when the scheduler was told to end', sql`ending`],
     ['when the scheduler has ended', sql`not ending and not ordered`],
     ['when the scheduler was ordered again', sql`ordered and state <> 'STARTED'`],
   ])(
-    '%s leaves a tenant that its successor starts at once',
+    'a launcher that is killed %s leaves a tenant that its successor starts at once',
     async (_, reached) => {
       await until('another stands by', async () => (await findLaunchers()).length === 2);
       const pid = await activePid();

@@ -1,4 +1,4 @@
-/** The roles `launcher` and `host` as processes: who outlives whom, and how each ends. */
+/** The roles `launcher` and `host` as processes: which of them survives the other, and how each ends. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TestInstallation } from '../harness/installation.ts';
@@ -52,8 +52,8 @@ const hostOfDefault = (): Promise<number> =>
     return row?.pid;
   });
 
-describe('a launcher that is told to end', () => {
-  it('has its hosts leave when nobody is there to take over, and is gone with 0', async () => {
+describe('launcher that is stopped', () => {
+  it('a stopped launcher without a standby dismisses its hosts, and exits with 0', async () => {
     const launcher = start(['launcher']);
     const host = await hostOfDefault();
     launcher.child.kill('SIGTERM');
@@ -64,7 +64,7 @@ describe('a launcher that is told to end', () => {
     expect(await world.placed('default')).toMatchObject({ state: 'ENABLED', reason: 'no launcher is active' });
   });
 
-  it('leaves them to another that stands by: nothing is restarted', async () => {
+  it('a stopped launcher leaves its hosts to a standby, without restarts', async () => {
     const active = start(['launcher']);
     const host = await hostOfDefault();
     const { order } = await world.started('default');
@@ -73,7 +73,7 @@ describe('a launcher that is told to end', () => {
     await until('it stands by', async () => (await launchers()).length === 2);
     active.child.kill('SIGTERM');
     expect(await active.exit).toBe(0);
-    await until('the other is active', () => /"msg":"this launcher is active"/.test(standby.output()));
+    await until('the other is active', () => /"msg":"launcher active"/.test(standby.output()));
     expect(await hostOfDefault()).toBe(host);
     expect((await world.started('default')).order).toBe(order);
     standby.child.kill('SIGTERM');
@@ -82,8 +82,8 @@ describe('a launcher that is told to end', () => {
   });
 });
 
-describe('a host', () => {
-  it('outlives its launcher, any signal to its group, and whoever read its log', async () => {
+describe('host', () => {
+  it('a host survives its launcher, signals to its group, and the reader of its log', async () => {
     const launcher = start(['launcher']);
     const host = await hostOfDefault();
     for (const signal of ['SIGHUP', 'SIGINT', 'SIGKILL'] as const) {
@@ -96,9 +96,9 @@ describe('a host', () => {
     await launcher.exit;
     launcher.child.stderr?.destroy();
     const before = await world.inControl((db) => db.one<{ id: string }>(sql`select id from host`));
-    // it says so in its log, which nobody reads any more
+    // it writes to its log, which no process reads any more
     await world.inControl((db) => db.exec(sql`delete from host`));
-    const after = await until('it registers anew', () =>
+    const after = await until('it registers again', () =>
       world.inControl((db) => db.maybeOne<{ id: string; pid: number }>(sql`select id, pid from host`)),
     );
     expect(after.pid).toBe(host);
@@ -110,7 +110,7 @@ describe('a host', () => {
     await gone([host]);
   });
 
-  it('that is killed is missed at once, and another has its tenants', async () => {
+  it('a killed host is noticed at once, and another gets its tenants', async () => {
     const launcher = start(['launcher']);
     const host = await hostOfDefault();
     const { order } = await world.started('default');
@@ -124,7 +124,7 @@ describe('a host', () => {
     await launcher.exit;
   });
 
-  it('that is started by hand is given tenants, and stays when the launcher goes', async () => {
+  it('a host that was started by hand gets tenants, and stays when the launcher ends', async () => {
     const host = start(['host']);
     await until('it is registered', async () => (await world.hosts()).includes(host.child.pid ?? 0));
     const launcher = start(['launcher']);
@@ -138,7 +138,7 @@ describe('a host', () => {
     expect(await world.hosts()).toEqual([]);
   });
 
-  it('that uses too much memory says so, and ends with a failure', { timeout: 60_000 }, async () => {
+  it('a host that uses too much memory logs that, and ends with a failure', { timeout: 60_000 }, async () => {
     // less than it has when it does nothing
     const host = start(['host'], { MILLRACE_HOST_MEMORY: '32' });
     expect(await host.exit).toBe(1);

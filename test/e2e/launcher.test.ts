@@ -1,6 +1,6 @@
 /**
- * The launcher as people meet it who use PostgreSQL's own commands: databases are made, renamed, copied and dropped by
- * plain SQL under running schedulers; migrations by a tool of their own commit, roll back, are killed or prepared.
+ * The launcher and PostgreSQL's own commands: databases are created, renamed, copied and dropped by plain SQL under running
+ * schedulers; migrations by a user's tool commit, roll back, are killed or prepared.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Client } from 'pg';
@@ -17,7 +17,7 @@ afterAll(() => world.close());
 
 const create = (name: string) => world.call('POST /api/tenants', { body: { name } });
 
-/** Begins a migration by hand, as a tool does; in its transaction the schema changes. */
+/** Begins a migration by hand, as a tool does, and changes the schema in its transaction. */
 async function migrating<T>(name: string, work: (client: Client) => Promise<T>): Promise<T> {
   return world.in(name, async (client) => {
     await client.query('begin; select millrace.begin_migration(); create table millrace.made_by_hand (id integer)');
@@ -35,8 +35,8 @@ const holdsTable = (name: string): Promise<boolean> =>
 
 const dropTable = () => world.in('subject', (client) => client.query('drop table millrace.made_by_hand'));
 
-describe('a database', () => {
-  it('that is made by plain SQL is a tenant, not installed; installing it later starts it', async () => {
+describe('database', () => {
+  it('a database that is created by plain SQL becomes a tenant, and starts when Millrace is installed', async () => {
     await world.administer('create database made');
     await world.waitUntilNotRunning('made', /not installed/);
     const { code, stdout, stderr } = await millrace(['tenant', 'sql'], { env: world.env });
@@ -49,7 +49,7 @@ describe('a database', () => {
     expect(await world.schedulers()).toBe(2);
   });
 
-  it('is renamed by plain SQL under its running scheduler, which goes on under the new name', async () => {
+  it('a database can be renamed by plain SQL under its running scheduler, which continues', async () => {
     await create('before');
     await world.started('before');
     await world.administer('alter database before rename to after');
@@ -57,13 +57,13 @@ describe('a database', () => {
     expect(await world.placed('before')).toBeUndefined();
   });
 
-  it('is copied as a template under its running scheduler; both run then', async () => {
+  it('a database can be copied as a template under its running scheduler, and both run', async () => {
     await world.administer('create database copied template after');
     await world.started('copied');
     await world.started('after');
   });
 
-  it('that becomes a template is let go, and taken up again when it is none', async () => {
+  it('a tenant whose database becomes a template stops, and runs again afterwards', async () => {
     await world.administer('alter database copied is_template true');
     await world.waitUntilNotRunning('copied', /template/);
     await world.administer('alter database copied is_template false');
@@ -74,7 +74,7 @@ describe('a database', () => {
     await world.started('copied');
   });
 
-  it('is dropped by plain SQL under its running scheduler, and its tenant is forgotten', async () => {
+  it('a database can be dropped by plain SQL under its running scheduler, and its tenant is deleted', async () => {
     const before = await world.schedulers();
     await world.administer('drop database copied');
     await until('it is forgotten', async () => (await world.placed('copied')) === undefined);
@@ -82,7 +82,7 @@ describe('a database', () => {
   });
 });
 
-describe('a migration by hand', () => {
+describe('migration by hand', () => {
   beforeAll(async () => {
     await create('subject');
     await world.started('subject');
@@ -96,7 +96,7 @@ describe('a migration by hand', () => {
       (client: Client) => client.query('select pg_terminate_backend(pg_backend_pid())').catch(() => {}),
       false,
     ],
-  ])('that %s: the scheduler is gone while it lasts, and back after', async (_, end, made) => {
+  ])('during a migration that %s the scheduler is stopped, and afterwards it runs', async (_, end, made) => {
     const { order } = await world.started('subject');
     await migrating('subject', async (client) => {
       const placed = await world.waitUntilNotRunning('subject', /waiting on transaction/);
@@ -111,7 +111,7 @@ describe('a migration by hand', () => {
   it.each([
     ['committed', true],
     ['rolled back', false],
-  ])('in a prepared transaction is waited for until it is %s', async (how, made) => {
+  ])('a tenant waits for a prepared migration until it is %s', async (how, made) => {
     await migrating('subject', (client) => client.query(`prepare transaction 'by hand'`));
     await world.waitUntilNotRunning('subject', /waiting on transaction/);
     // long after the session is gone
@@ -123,7 +123,7 @@ describe('a migration by hand', () => {
     if (made) await dropTable();
   });
 
-  it('that removes Millrace: rolled back it goes on, committed it is not installed', async () => {
+  it('a removal of Millrace stops the tenant if it commits, and has no effect if it rolls back', async () => {
     await migrating('subject', async (client) => {
       await client.query('drop schema millrace cascade');
       await world.waitUntilNotRunning('subject', /waiting on transaction/);
@@ -138,7 +138,7 @@ describe('a migration by hand', () => {
 });
 
 describe('slots', () => {
-  it('that are all taken leave a tenant waiting in line; one that is freed starts it', async () => {
+  it('a tenant without a free slot waits in line, and starts when one is freed', async () => {
     const { taken } = await world.call('GET /api/slots');
     await world.call('PUT /api/slots', { body: { limit: taken } });
     await create('waiting');
@@ -153,7 +153,7 @@ describe('slots', () => {
     await world.started('after');
   });
 
-  it('are given back when the limit is lowered, the newest first, and again when it is raised', async () => {
+  it('a lowered limit takes slots from the newest tenants, and a raised one gives them back', async () => {
     const running = await world.schedulers();
     await world.call('PUT /api/slots', { body: { limit: 2 } });
     await until('one is left', async () => (await world.schedulers()) === 1);
@@ -162,8 +162,8 @@ describe('slots', () => {
   });
 });
 
-describe('who is killed', () => {
-  it('a host: its schedulers come back in another', async () => {
+describe('kill -9', () => {
+  it('the schedulers of a killed host start in another', async () => {
     const [host = 0] = await world.hosts();
     process.kill(host, 'SIGKILL');
     await until('another host is there', async () => !(await world.hosts()).includes(host));
@@ -171,7 +171,7 @@ describe('who is killed', () => {
     await world.started('after');
   });
 
-  it('the launcher: hosts go on, the next one adopts them, and messages sent meanwhile are handled', async () => {
+  it('hosts survive a killed launcher, and the next one adopts them and handles messages sent meanwhile', async () => {
     const [launcher] = world.launchers;
     const before = await world.started('default');
     launcher?.signal('SIGSTOP');
@@ -188,7 +188,7 @@ describe('who is killed', () => {
     expect(active?.pid).toBe(standby.pid);
   });
 
-  it('a stop outlives the launcher', async () => {
+  it('a stop survives the launcher', async () => {
     for (const launcher of world.launchers) launcher.signal('SIGKILL');
     await world.call('POST /api/tenants', { body: { name: 'later' } });
     await world.started('later');

@@ -1,4 +1,4 @@
-/** What schedulers do is told by /metrics of the process that serves, though they run in another. */
+/** /metrics of the serving process shows the work of schedulers, although they run in another process. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
@@ -19,7 +19,7 @@ async function metric(name: string): Promise<number> {
   return Number(found?.split(' ').at(-1) ?? Number.NaN);
 }
 
-it('firings, how late they were, and what was caught up', async () => {
+it('/metrics shows firings, their lateness, and caught-up instants', async () => {
   const start = new Date(Math.floor(Date.now() / 1_000) * 1_000 - 300_000).toISOString();
   const document = {
     project: 'metrics',

@@ -1,4 +1,4 @@
-/** What `up` says of itself while its database, its disk, its host or a lock is in the way, and how soon it recovers. */
+/** What `up` reports while its database, disk or host fails or a lock blocks it, and how soon it recovers. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from 'pg';
@@ -53,7 +53,7 @@ async function freeze(): Promise<() => void> {
 
 const isWell = () => until('it is well', async () => (await ask('/healthz')).status === 200 || undefined, 60_000);
 
-it('says within 2 s that PostgreSQL is frozen, wherever it is asked', async () => {
+it('every status endpoint reports a frozen PostgreSQL within 2 s', async () => {
   const thaw = await freeze();
   try {
     for (const path of ['/healthz', '/readyz', '/api/tenants', '/api/explain/tenant/default', '/api/overview']) {
@@ -79,7 +79,7 @@ it('says within 2 s that PostgreSQL is frozen, wherever it is asked', async () =
   await isWell();
 });
 
-it('says that writes are refused, and why, while the last state is still STARTED', async () => {
+it('`up` reports that writes are refused, and why, although the last state is still STARTED', async () => {
   const tables = ['gateway', 'host', 'scheduler', 'launch', 'launcher_lease', 'launcher'];
   await inControl(`
     create function full_disk() returns trigger language plpgsql as $$
@@ -104,7 +104,7 @@ it('says that writes are refused, and why, while the last state is still STARTED
   await isWell();
 });
 
-it('says how its host ended', async () => {
+it('`up` reports how its host ended', async () => {
   const { host } = await tenant();
   process.kill(host?.pid ?? 0, 'SIGKILL');
   await until('the host is missed', async () => {
@@ -116,7 +116,7 @@ it('says how its host ended', async () => {
 
 const tenantAddress = async () => onDatabase(await controlAddress(product.home), 'millrace_default');
 
-/** A session that keeps everybody else from writing runs. */
+/** A session that blocks all writes of runs. */
 async function lockRuns(): Promise<{ pid: number; release(): Promise<void> }> {
   const client = new Client(clientConfig(await tenantAddress(), 'a report'));
   client.on('error', () => {});
@@ -157,7 +157,7 @@ const notRunning = () =>
     60_000,
   );
 
-it('says who holds the lock that a part of the scheduler waits for, and runs once the lock is released', async () => {
+it('the holder of a lock that a scheduler waits for is named, and the scheduler runs once it is released', async () => {
   await applyTicking();
   const lock = await lockRuns();
   const { summary: first } = await until('it is reported beside "runs"', async () => {
@@ -182,7 +182,7 @@ it('says who holds the lock that a part of the scheduler waits for, and runs onc
   expect(await tenant()).toMatchObject({ state: 'STARTED', standing: 'runs', host });
 }, 180_000);
 
-it('does not call a scheduler running whose statements time out behind a lock every 16 s', async () => {
+it('a scheduler whose statements time out behind a lock every 16 s does not count as running', async () => {
   await inTenant(`alter role current_user set lock_timeout = '16s'`);
   try {
     // returns once it runs with the new setting

@@ -1,4 +1,4 @@
-/** What no role starts with: a faulty secret, a home that others can change. And files that survive a crash at any step. */
+/** No role starts with a faulty secret or a home that others can change. Secret files survive a crash at any step. */
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -47,7 +47,7 @@ const server = { 'server.json': '{"url":"http://127.0.0.1:1"}' };
 const rolesWithDatabase = ['up', 'api', 'launcher', 'host'];
 
 describe.each([...rolesWithDatabase, 'worker'])('the role %s', (role) => {
-  it.each(['secret-key', 'root-key'])('does not start with a faulty %s', async (name) => {
+  it.each(['secret-key', 'root-key'])(`the role ${role} does not start with a faulty %s`, async (name) => {
     for (const [fault, content] of [
       ['is empty', ''],
       ['is too short', 'short'],
@@ -60,7 +60,7 @@ describe.each([...rolesWithDatabase, 'worker'])('the role %s', (role) => {
     }
   });
 
-  it('does not start on a home that others may write to, or that belongs to somebody else', async () => {
+  it(`the role ${role} does not start on a home that others may write to or own`, async () => {
     const home = newHome();
     write(home, { ...sound, ...server });
     chmodSync(home, 0o777);
@@ -78,25 +78,28 @@ it.each(rolesWithDatabase)('the role %s reads sound secret files, and goes on to
   expect((await start(role, home)).stderr).toContain('cannot be reached');
 });
 
-describe('the secret files of a home', () => {
+describe('secret files of a home', () => {
   const crashes = checkpoints.home.flatMap((name) => [1, 2].map((passage) => [name, passage] as const));
 
-  it.each(crashes)('are whole or absent when the first start dies at %s, passage %d', async (name, passage) => {
-    const home = newHome();
-    const died = spawnSync(productNode, [productMain, 'api', '--home', home], {
-      env: { ...process.env, ...env, MILLRACE_CHECKPOINT: `${name}:${passage}` },
-    });
-    expect(died.signal).toBe('SIGKILL');
-    const left = readdirSync(home).filter((file) => !file.endsWith('.draft'));
-    const contents = left.map((file) => readFileSync(join(home, file), 'utf8'));
-    expect((await start('api', home)).stderr).toContain('cannot be reached');
-    expect(readdirSync(home).toSorted()).toEqual(['root-key', 'secret-key']);
-    expect(left.map((file) => readFileSync(join(home, file), 'utf8'))).toEqual(contents);
-  });
+  it.each(crashes)(
+    'the secret files are complete or absent when the first start dies at %s, passage %d',
+    async (name, passage) => {
+      const home = newHome();
+      const died = spawnSync(productNode, [productMain, 'api', '--home', home], {
+        env: { ...process.env, ...env, MILLRACE_CHECKPOINT: `${name}:${passage}` },
+      });
+      expect(died.signal).toBe('SIGKILL');
+      const left = readdirSync(home).filter((file) => !file.endsWith('.draft'));
+      const contents = left.map((file) => readFileSync(join(home, file), 'utf8'));
+      expect((await start('api', home)).stderr).toContain('cannot be reached');
+      expect(readdirSync(home).toSorted()).toEqual(['root-key', 'secret-key']);
+      expect(left.map((file) => readFileSync(join(home, file), 'utf8'))).toEqual(contents);
+    },
+  );
 });
 
-describe('a start', () => {
-  it('on a home that is a file, or whose lock is one, is refused in a sentence', async () => {
+describe('invalid home', () => {
+  it('a start on a home that is a file, or whose lock is one, is refused in one sentence', async () => {
     const file = join(newHome(), 'file');
     writeFileSync(file, '');
     expectRefusal(await start('up', file), ['is not a folder', 'MILLRACE_HOME']);

@@ -1,4 +1,4 @@
-/** How a browser signs in and out, and what pages of others cannot make it do. */
+/** How a browser signs in and out, and what pages of other origins cannot make it do. */
 import { createHash } from 'node:crypto';
 import { realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -56,8 +56,8 @@ async function statusOf(path: string, headers: Record<string, string>, method = 
 const writeProject = (headers: Record<string, string>): Promise<number> =>
   statusOf('/api/projects', { ...json, ...headers }, 'PUT', `{"name":"p ${newId()}"}`);
 
-describe('a sign-in link', () => {
-  it('signs in as root, with a cookie that scripts and other sites cannot use', async () => {
+describe('sign-in link', () => {
+  it('a sign-in link signs in as root, with a cookie that scripts and other sites cannot use', async () => {
     const reply = await signIn({ link: await newLink() });
     expect([reply.status, reply.json()]).toEqual([201, { role: 'root', tenant: null, actor: 'sign-in link' }]);
     const [pair = '', ...attributes] = (reply.headers['set-cookie']?.[0] ?? '').split('; ');
@@ -69,7 +69,7 @@ describe('a sign-in link', () => {
     expect(pair).toMatch(new RegExp(`^millrace_${instance}=mrs_`));
   });
 
-  it('works once', async () => {
+  it('a sign-in link works once', async () => {
     const link = await newLink();
     const replies = await Promise.all([signIn({ link }), signIn({ link }), signIn({ link })]);
     expect(replies.map((reply) => reply.status).toSorted((a, b) => a - b)).toEqual([201, 401, 401]);
@@ -81,7 +81,7 @@ describe('a sign-in link', () => {
     ]);
   });
 
-  it('is not spent by whoever only looks at its address', async () => {
+  it('a GET of the link’s address does not use it up', async () => {
     const { url } = await product.call('POST /api/session/links');
     expect(new URL(url).origin).toBe(product.url);
     const page = await ask(url.split('#')[0] ?? '');
@@ -90,7 +90,7 @@ describe('a sign-in link', () => {
     expect((await signIn({ link: secretOf(url) })).status).toBe(201);
   });
 
-  it('is printed by `millrace up` and by `millrace open`', async () => {
+  it('`millrace up` and `millrace open` print a sign-in link', async () => {
     const greeted = /sign in +(\S+)/.exec(product.output())?.[1] ?? '';
     const opened = await millrace(['open'], { home: product.home });
     expect(opened.code).toBe(0);
@@ -100,7 +100,7 @@ describe('a sign-in link', () => {
     }
   });
 
-  it('that is garbage signs nobody in', async () => {
+  it('an invalid sign-in link is refused', async () => {
     for (const link of ['', 'mrl_x', product.rootKey]) expect((await signIn({ link })).status).toBe(401);
     for (const body of ['', '{}', '[]', '{"link":1}', '{"link":"a","key":"b"}']) {
       expect([body, await statusOf('/api/session', json, 'POST', body)]).toEqual([body, 400]);
@@ -108,8 +108,8 @@ describe('a sign-in link', () => {
   });
 });
 
-describe('a session', () => {
-  it('reads whatever its role may', async () => {
+describe('session', () => {
+  it('a session may read what its role may', async () => {
     const headers = await browser();
     for (const path of ['/api/me', '/api/projects', '/api/keys', '/t/default/api/jobs'])
       expect([path, await statusOf(path, headers)]).toEqual([path, 200]);
@@ -120,7 +120,7 @@ describe('a session', () => {
     });
   });
 
-  it('writes only from a page of the same origin', async () => {
+  it('a session may write only from a page of the same origin', async () => {
     const headers = await browser();
     const foreign = [
       'http://evil.example',
@@ -135,7 +135,7 @@ describe('a session', () => {
     expect(await writeProject({ ...headers, origin: product.url })).toBe(201);
   });
 
-  it('of a key has the role and tenant of that key', async () => {
+  it('a session of a key has the role and tenant of that key', async () => {
     const { key } = await product.call('POST /api/keys', { body: { name: 'looks', role: 'viewer' } });
     const headers = { ...(await browser({ key })), origin: product.url };
     expect((await ask(`${product.url}/api/me`, { headers })).json()).toEqual({
@@ -150,7 +150,7 @@ describe('a session', () => {
     expect((await signIn({ key: 'mrk_nonsense' })).status).toBe(401);
   });
 
-  it('ends with its key', async () => {
+  it('a session ends with its key', async () => {
     const { id, key } = await product.call('POST /api/keys', { body: { name: 'gone soon', role: 'operator' } });
     const [headers, other] = [await browser({ key }), await browser()];
     expect(await statusOf('/api/projects', headers)).toBe(200);
@@ -160,7 +160,7 @@ describe('a session', () => {
     expect((await signIn({ key })).status).toBe(401);
   });
 
-  it('ends when its browser signs out, and no other does', async () => {
+  it('signing out ends only the session of that browser', async () => {
     const [headers, other] = [await browser(), await browser()];
     expect(await statusOf('/api/session', headers, 'DELETE')).toBe(403);
     const out = await ask(`${product.url}/api/session`, {
@@ -173,7 +173,7 @@ describe('a session', () => {
     expect(await statusOf('/api/projects', other)).toBe(200);
   });
 
-  it('is listed and ended by the command line', async () => {
+  it('the command line lists and ends sessions', async () => {
     const { key } = await product.call('POST /api/keys', { body: { name: 'lost laptop', role: 'operator' } });
     const [headers, other] = [await browser({ key }), await browser()];
     const listed = await millrace(['session', 'list', '--json'], { home: product.home });
@@ -187,7 +187,7 @@ describe('a session', () => {
     expect(await statusOf('/api/projects', other)).toBe(401);
   });
 
-  it('that is refused is in the audit, with the address', async () => {
+  it('a refused sign-in is in the audit, with the address', async () => {
     await signIn({ key: 'mrk_that-nobody-has-made' });
     const refused = await until('the refusal is written', async () => {
       const { items } = await product.call('GET /api/installation/audit', { query: { actor: 'nobody' } });
@@ -196,39 +196,39 @@ describe('a session', () => {
     expect(refused.body).toMatchObject({ address: '127.0.0.1', with: anyText, reason: anyText });
   });
 
-  it('that nobody has opened opens nothing', async () => {
+  it('an unknown session is refused', async () => {
     const [name = ''] = (await browser())['cookie']?.split('=') ?? [];
     for (const cookie of [`${name}=`, `${name}=mrs_x`, `${name}=${product.rootKey}`, `other_${name}=x`]) {
       expect([cookie, await statusOf('/api/projects', { cookie })]).toEqual([cookie, 401]);
     }
   });
 
-  it('gives way to a key that is sent along', async () => {
+  it('a key in the request takes precedence over the session', async () => {
     const headers = await browser();
     expect(await statusOf('/api/projects', { ...headers, ...bearer('mrk_wrong') })).toBe(401);
     expect(await writeProject({ ...headers, ...bearer(product.rootKey) })).toBe(201);
   });
 });
 
-describe('a page of another origin', () => {
-  it('cannot sign its visitor in', async () => {
+describe('page of another origin', () => {
+  it('a page of another origin cannot sign its visitor in', async () => {
     expect((await signIn({ link: await newLink() }, { origin: 'http://evil.example' })).status).toBe(403);
     expect((await signIn({ key: product.rootKey }, { origin: 'http://evil.example' })).status).toBe(403);
     expect((await signIn({ link: await newLink() }, { origin: product.url })).status).toBe(201);
   });
 
-  it('is told nothing that would let it read an answer', async () => {
+  it('a page of another origin gets no header that lets it read an answer', async () => {
     const reply = await ask(`${product.url}/api/projects`, {
       headers: { ...(await browser()), origin: 'http://evil.example' },
     });
     expect(Object.keys(reply.headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
   });
 
-  it('cannot read a log by WebSocket with the cookie of its visitor', async () => {
+  it('a page of another origin cannot read a log by WebSocket with the cookie of its visitor', async () => {
     const headers = await browser();
     const opening = (origin?: string): Promise<number> =>
       handshake({ ...headers, ...(origin === undefined ? {} : { origin }) });
-    // 404: let in, but there is no such run
+    // 404: access was granted, but the run does not exist
     expect(await opening(product.url)).toBe(404);
     expect(await opening()).toBe(404);
     for (const origin of ['http://evil.example', 'http://127.0.0.1:1', 'null'])
@@ -247,10 +247,10 @@ function handshake(headers: Record<string, string>): Promise<number> {
   });
 }
 
-describe('a host name', () => {
+describe('host name', () => {
   const port = (): string => new URL(product.url).port;
 
-  it('that is not ours is refused to whoever brings no key, so that no name can be bound to us', async () => {
+  it('a foreign host name is refused without a key, against DNS rebinding', async () => {
     const cookie = await browser();
     for (const host of ['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', 'xlocalhost', '1']) {
       for (const path of ['/healthz', '/api/jobs/schema', '/api/projects', '/', '/signin']) {
@@ -261,12 +261,12 @@ describe('a host name', () => {
     expect((await signIn({ link: await newLink() }, { host: 'evil.example' })).status).toBe(403);
   });
 
-  it('may be anything for whoever brings a key', async () => {
+  it('any host name is accepted with a key', async () => {
     expect(await statusOf('/api/projects', { ...bearer(product.rootKey), host: 'anything.example' })).toBe(200);
     expect(await statusOf('/api/projects', { ...bearer('mrk_wrong'), host: 'anything.example' })).toBe(401);
   });
 
-  it('of this machine, or an address, is fine', async () => {
+  it('host names of this machine and IP addresses are accepted', async () => {
     for (const host of ['localhost', 'LOCALHOST', '127.0.0.1', '127.9.9.9', '[::1]', '10.1.2.3', '[fe80::1]']) {
       for (const suffix of ['', `:${port()}`])
         expect([host, await statusOf('/healthz', { host: host + suffix })]).toEqual([host, 200]);
@@ -274,8 +274,8 @@ describe('a host name', () => {
   });
 });
 
-describe('the installation', () => {
-  it('tells its version to everybody who may look, and its settings to root, without secrets', async () => {
+describe('installation', () => {
+  it('every reader sees the version; root also sees the settings, without secrets', async () => {
     const root = await product.call('GET /api/installation');
     expect(root).toMatchObject({ version: anyText, node: process.versions.node });
     const home = root.settings?.find(({ name }) => name === 'MILLRACE_HOME');
@@ -286,7 +286,7 @@ describe('the installation', () => {
     expect(reply.json()).toEqual({ ...root, settings: null });
   });
 
-  it('remembers who made and revoked keys, and who signed in', async () => {
+  it('the audit records who created and revoked keys, and who signed in', async () => {
     const { id, key } = await product.call('POST /api/keys', { body: { name: 'passing', role: 'operator' } });
     await browser({ key });
     await product.call('DELETE /api/keys/{id}', { params: { id } });
@@ -307,8 +307,8 @@ describe('the installation', () => {
   });
 });
 
-describe('the root key of an installation', () => {
-  it('that was replaced opens nothing any more, and neither do its sessions', async () => {
+describe('root key', () => {
+  it('a replaced root key and its sessions are refused', async () => {
     const headers = await browser({ key: product.rootKey });
     const [link, unspent] = [await browser(), await newLink()];
     await product.stop();
@@ -322,7 +322,7 @@ describe('the root key of an installation', () => {
     expect((await signIn({ link: unspent })).status).toBe(401);
   });
 
-  it('is made anew when its file is removed, and ends every session, too', async () => {
+  it('a new root key is created when its file is removed, and ends every session', async () => {
     const before = { ...bearer('another-root-key-for-the-same-home') };
     const made = await ask(`${product.url}/api/session/links`, { method: 'POST', headers: before });
     const reply = await signIn({ link: secretOf((made.json() as { url: string }).url) });
@@ -335,14 +335,14 @@ describe('the root key of an installation', () => {
     expect([await statusOf('/api/projects', before), await statusOf('/api/projects', headers)]).toEqual([401, 401]);
   });
 
-  it('cannot be revoked, which would lock everybody out', async () => {
+  it('the root key cannot be revoked, because that would lock all users out', async () => {
     const own = (await product.call('GET /api/keys')).items.find((key) => key.created_by === 'installation');
     const revoked = await millrace(['key', 'revoke', own?.id ?? ''], { home: product.home });
     expect([revoked.code, revoked.stderr]).toEqual([1, expect.stringContaining('root-key') as unknown]);
     expect(await statusOf('/api/projects', bearer(product.rootKey))).toBe(200);
   });
 
-  it('that could never be sent is refused before anything starts', async () => {
+  it('a root key that cannot be sent in a header is refused at the start', async () => {
     for (const key of ['a key with spaces in it', 'name:password:and-more']) {
       const refused = await millrace(['up', '--port', '0'], {
         env: { MILLRACE_HOME: '/nowhere/at/all', MILLRACE_ROOT_KEY: key },

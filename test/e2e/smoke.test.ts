@@ -1,4 +1,4 @@
-/** The first thing a new user does: start, apply a job file, watch it finish, look at its log, stop. */
+/** The first steps of a new user: start, apply a job file, watch it finish, read its log, stop. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -37,7 +37,7 @@ it('a job file is applied, runs within a second of its trigger, and its log can 
   await writeFile(join(home, 'jobs', 'hello.yaml'), job);
   const applied = await millrace(['apply', '-f', join(home, 'jobs'), '--create-project'], { home });
   expect(applied).toMatchObject({ code: 0 });
-  // not each: the first finds everything cold, and a machine may pause
+  // not each of them: the first run finds cold caches, and a machine may pause
   const run = await until('most of the last five runs of greet succeeded within a second', async () => {
     const { items } = await call('GET /api/runs', { query: { state: 'success' } });
     const last = items.filter((item) => item.task?.name === 'greet').slice(0, 5);

@@ -1,4 +1,4 @@
-/** The event stream as a browser or a script follows it, while jobs run. */
+/** The event stream, followed as by a browser or a script while jobs run. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ask, bearer } from '../harness/ask.ts';
@@ -71,8 +71,8 @@ async function run(job: string): Promise<{ instant: string; runs: string[] }> {
 
 const isRun = (event: Told): boolean => event.topic === 'millrace_runs';
 
-describe('the event stream', () => {
-  it('tells each run twice, created and finished, in order, each with its number', async () => {
+describe('event stream', () => {
+  it('the stream has two events for each run, created and finished, in order and numbered', async () => {
     const job = await makeChain('pair', 2);
     const stream = await open();
     await stream.until((text) => text.endsWith('\n\n'));
@@ -101,7 +101,7 @@ describe('the event stream', () => {
     });
   });
 
-  it('can be of one topic', async () => {
+  it('the stream can be limited to one topic', async () => {
     const stream = await open('?topic=millrace_runs');
     await stream.until((text) => text.endsWith('\n\n'));
     await run(await makeChain('one topic', 1));
@@ -116,7 +116,7 @@ describe('the event stream', () => {
     );
   });
 
-  it('that breaks again and again while jobs run is resumed without a gap and without a repeat', async () => {
+  it('a stream that breaks repeatedly while jobs run is resumed without gaps and repeats', async () => {
     const [from] = await readUntilJob();
     const jobs = await Promise.all(['left', 'right'].map((name) => makeChain(name, 40)));
     const whole = await open(`?after=${from}`);
@@ -149,7 +149,7 @@ describe('the event stream', () => {
     expectCreatedFirst(all);
   });
 
-  it('says nothing of a change that was refused', async () => {
+  it('a refused change sends no event', async () => {
     const [from] = await readUntilJob();
     const before = await product.call('GET /api/jobs', {});
     const refused = [
@@ -175,20 +175,20 @@ describe('the event stream', () => {
     expect('items' in before && 'items' in after && after.items.length - before.items.length).toBe(1);
   });
 
-  it('speaks to whoever may look, and to nobody else', async () => {
+  it('the stream is open to readers only', async () => {
     expect((await ask(`${product.url}/api/events`)).status).toBe(401);
     const { key } = await product.call('POST /api/keys', { body: { name: 'publishes', role: 'publisher' } });
     expect((await ask(`${product.url}/api/events`, { headers: bearer(key) })).status).toBe(403);
   });
 
-  it('ends when the key that opened it is revoked', async () => {
+  it('the stream ends when its key is revoked', async () => {
     const { id, key } = await product.call('POST /api/keys', { body: { name: 'looks', role: 'viewer' } });
     const response = await fetch(`${product.url}/api/events`, { headers: bearer(key) });
     await product.call('DELETE /api/keys/{id}', { params: { id } });
     expect(await response.text()).toMatch(/^: following/);
   });
 
-  it('that is asked only for its head answers and ends', async () => {
+  it('a HEAD request for the stream is answered and ends', async () => {
     const reply = await ask(`${product.url}/api/events`, { method: 'HEAD', headers: bearer(product.rootKey) });
     expect([reply.status, reply.headers['content-type'], reply.text]).toEqual([200, 'text/event-stream', '']);
   });

@@ -1,6 +1,6 @@
 /**
- * Two launchers, and the active one is no longer heard of: the other has taken over within seconds, the running host and its
- * scheduler are left as they are, and whoever comes back stands by.
+ * Two launchers, of which the active one falls silent: the other takes over within seconds, the running host and its scheduler
+ * stay as they are, and a launcher that comes back stands by.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RoleProcess } from '../chaos/role-process.ts';
@@ -37,16 +37,16 @@ function start(name: string, args: readonly string[], env: Readonly<Record<strin
 const launcher = (name: string, env: Readonly<Record<string, string>> = {}): RoleProcess =>
   start(name, ['launcher', '--no-hosts'], { MILLRACE_LOG: 'info', ...env });
 const times = (role: RoleProcess, said: string): number => role.output().split(`"msg":"${said}"`).length - 1;
-const isActive = (role: RoleProcess): boolean => times(role, 'this launcher is active') > 0;
+const isActive = (role: RoleProcess): boolean => times(role, 'launcher active') > 0;
 const standing = () => world.inControl((db) => db.one<{ n: number }>(sql`select count(*)::integer as n from launcher`));
 
-describe('the one that stands by takes over from one that', () => {
+describe('standby launcher', () => {
   it.each([
     ['is killed', {}, (active: RoleProcess) => active.kill(), async () => {}],
     ['is frozen', {}, freeze, async (active: RoleProcess) => active.signal('SIGCONT')],
     ['has lost its network', { through: true }, async () => network.fallSilent(), async () => network.close()],
   ] as const)(
-    '%s, and restarts nothing',
+    'a standby takes over from a launcher that %s, and restarts nothing',
     async (_, how, harm, heal) => {
       const env = 'through' in how ? { MILLRACE_DATABASE_URL: network.address.url } : {};
       const active = launcher('active', env);
@@ -65,7 +65,7 @@ describe('the one that stands by takes over from one that', () => {
       expect(await world.started('default')).toEqual(before);
       expect(await world.hosts()).toEqual([pid]);
       expect(await world.schedulers()).toBe(1);
-      expect(times(active, 'this launcher is active')).toBe(1);
+      expect(times(active, 'launcher active')).toBe(1);
       await Promise.all([active, standby].map((role) => role.release()));
     },
     120_000,

@@ -17,7 +17,7 @@ afterAll(async () => {
   await removeHome(product.home);
 });
 
-it('`up` is not ready while its tasks end, ends in time, abandons nothing, and gives the run back', async () => {
+it('a stopping `up` is not ready, ends in time, leaves no processes, and returns the run', async () => {
   const { url, rootKey, child, home } = product;
   const authorization = `Bearer ${rootKey}`;
   const run = await startTask(product, shell('echo pid $$; trap "" TERM; while :; do sleep 0.05; done'));

@@ -1,4 +1,4 @@
-/** What a task is given is what the docs say, no more and no less; and of what is secret its log shows nothing. */
+/** A task gets exactly the environment that the docs describe, and its log shows no secrets. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -36,7 +36,7 @@ function inherited(): string[] {
   return [...sentence.matchAll(/`([A-Z]+)`/g)].map(([, name = '']) => name);
 }
 
-it('the environment holds exactly what is declared, what is documented and what is inherited', async () => {
+it('the environment of a task has exactly the declared, documented and inherited variables', async () => {
   const { text } = await runTask(product, { process: { command: ['/usr/bin/env', '-0'], env: { DECLARED: 'yes' } } });
   const names = text
     .split('\0')
@@ -50,7 +50,7 @@ it('the environment holds exactly what is declared, what is documented and what 
   expect(new Set(names)).toEqual(new Set([...documentedNames, ...inherited(), ...ofOwnUser, 'DECLARED']));
 });
 
-describe('in the log', () => {
+describe('secrets in the log', () => {
   const script = (lines: string[], env: object): object => shell(lines.join('\n'), { env });
   const password = 'correct horse battery';
   const certificate = '-----BEGIN-----\nMIIBVgIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END-----\n';
@@ -61,12 +61,12 @@ describe('in the log', () => {
     }
   });
 
-  it('the credential is masked', async () => {
+  it('the credential is masked in the log', async () => {
     const print = 'echo "[$MILLRACE_CREDENTIAL] [$WATERWHEEL_JWT]"; echo "${#MILLRACE_CREDENTIAL}"';
     expect((await runTask(product, shell(print))).text).toMatch(/^\[\*\*\*\] \[\*\*\*\]\n\d{3}\n$/);
   });
 
-  it('a stash value is masked, on either stream and in however many pieces it is printed', async () => {
+  it('a stash value is masked on both streams, in however many pieces it is printed', async () => {
     const lines = [
       'echo "it is $PASSWORD."',
       'echo "and $PASSWORD$PASSWORD" >&2',
@@ -77,13 +77,13 @@ describe('in the log', () => {
     expect(text).toBe('it is ***.\nand ******\n***\nknown\n');
   });
 
-  it('each line of one that has several is masked', async () => {
+  it('each line of a stash value of several lines is masked', async () => {
     const lines = ['echo "$CERTIFICATE"', 'echo "$CERTIFICATE" | sed "s/^/> /"'];
     const { text } = await runTask(product, script(lines, { CERTIFICATE: { stash: 'certificate' } }));
     expect(text).toBe(`${'***\n'.repeat(4)}\n${'> ***\n'.repeat(4)}> \n`);
   });
 
-  it('an encoded one is not known, as the docs say', async () => {
+  it('an encoded stash value is not masked, as documented', async () => {
     const { text } = await runTask(
       product,
       script(['printf %s "$PASSWORD" | base64'], { PASSWORD: { stash: 'password' } }),

@@ -1,4 +1,4 @@
-/** What a task of the built product can reach of the installation that runs it, and what /proc shows of that. */
+/** What a task can reach of the installation that runs it, and what /proc shows. */
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -27,8 +27,8 @@ async function printed(script: string): Promise<string> {
   return (await runTask(product, shell(script))).text.trim();
 }
 
-describe.runIf(process.platform === 'linux')('what /proc shows', () => {
-  it('of the server, its hosts and its database holds no secret that they were started with', async () => {
+describe.runIf(process.platform === 'linux')('/proc', () => {
+  it('/proc shows no secret of the server, its hosts and its database', async () => {
     const all = descendants(product.child.pid ?? 0);
     expect(all.length).toBeGreaterThan(2);
     for (const pid of all) {
@@ -37,7 +37,7 @@ describe.runIf(process.platform === 'linux')('what /proc shows', () => {
     }
   });
 
-  it('of a worker does not hold its key', async () => {
+  it('/proc does not show the key of a worker', async () => {
     const worker = await startWorkerProcess(product);
     try {
       const environment = readFileSync(`/proc/${worker.child.pid}/environ`, 'latin1');
@@ -49,14 +49,14 @@ describe.runIf(process.platform === 'linux')('what /proc shows', () => {
   });
 });
 
-it('the start says whether tasks are separated', () => {
+it('the start prints whether tasks are separated', () => {
   expect(product.output()).toMatch(
     isRoot ? /^ {2}tasks {5}Each task runs as a user of its own/m : /^ {2}tasks {5}Tasks run as /m,
   );
 });
 
-describe.runIf(isRoot)('a task under root', () => {
-  it('reads no file of the home, and neither environment nor memory of the server', async () => {
+describe.runIf(isRoot)('task under root', () => {
+  it('a task cannot read files of the home, nor environment and memory of the server', async () => {
     const { home, child } = product;
     const files = readdirSync(home).map((name) => join(home, name));
     expect(files).toContain(join(home, 'root-key'));
@@ -66,20 +66,20 @@ describe.runIf(isRoot)('a task under root', () => {
     expect(await printed(`${tries.join('\n')}\n(: < /etc/passwd) && echo tried`)).toBe('tried');
   });
 
-  it('reaches neither the socket nor the data of the embedded database', async () => {
+  it('a task reaches neither the socket nor the data of the embedded database', async () => {
     const data = readlinkOr(join(product.home, 'postgres'));
     const connect = `require('net').connect('${data}/.s.PGSQL.5432').on('connect',()=>console.log('connected')).on('error',e=>console.log(e.code))`;
     const answer = await printed(`ls ${data} 2>&1 | tail -c 18; '${process.execPath}' -e "${connect}"`);
     expect(answer).toBe('Permission denied\nEACCES');
   });
 
-  it('is not root, and begins in a folder of its own where it may not enter that of the server', async () => {
+  it('a task is not root, and starts in a folder of its own if it may not enter that of the server', async () => {
     const [uid, cwd, home] = (await printed('id -u; pwd; echo $HOME')).split('\n');
     expect(uid).not.toBe('0');
     expect(cwd).toBe(home);
   });
 
-  it('has no secret of the server in its environment', async () => {
+  it('a task has no secret of the server in its environment', async () => {
     const environment = await printed('env');
     for (const value of Object.values(secrets)) expect(environment).not.toContain(value);
   });

@@ -1,4 +1,4 @@
-/** Tenants from their making to their end, as a person and a program do it, against the whole product. */
+/** The life of tenants from creation to drop, by API and by command line, against the whole product. */
 import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -51,8 +51,8 @@ async function statement(text: string): Promise<void> {
   await withClient(address, (client) => client.query(text));
 }
 
-describe('a tenant', () => {
-  it('lives: made, it runs jobs below its own prefix, is stopped, started, renamed and dropped', async () => {
+describe('tenant', () => {
+  it('a tenant is created, runs jobs below its own prefix, is stopped, started, renamed and dropped', async () => {
     const { tenant: made, message } = await product.call('POST /api/tenants', { body: { name: 'shop' } });
     expect([made.state, message.outcome]).toEqual(['STARTED', 'started']);
     await runsAJob('shop');
@@ -86,12 +86,12 @@ describe('a tenant', () => {
     );
   });
 
-  it('that is renamed while a run is under way hears of its end, and of its heartbeats until then', async () => {
+  it('a tenant that is renamed during a run receives its heartbeats and its end', async () => {
     await product.call('POST /api/tenants', { body: { name: 'slow' } });
     const folder = await makeTaskFolder();
     const call = below('slow');
     await call('PUT /api/projects', { body: { name: 'p' } });
-    // it calls by its own credential, at the address that it was given, when its tenant has another name already
+    // the task calls with its credential, at the address that it got, after its tenant was renamed
     const script = `
       const { appendFileSync, existsSync } = require('node:fs');
       const { MILLRACE_URL: url, MILLRACE_CREDENTIAL: key, MILLRACE_PROJECT_ID: project } = process.env;
@@ -126,7 +126,7 @@ describe('a tenant', () => {
     await rm(folder, { recursive: true });
   }, 120_000);
 
-  it('does the same from the command line', async () => {
+  it('the command line does the same', async () => {
     expect(await cli('tenant', 'create', 'field')).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('field runs') as unknown,
@@ -151,7 +151,7 @@ describe('a tenant', () => {
     // a process for each command
   }, 120_000);
 
-  it('is what a plain database becomes when the script is run in it, though nobody is told', async () => {
+  it('a plain database becomes a tenant when the script is run in it, without a message', async () => {
     const script = await cli('tenant', 'sql');
     await statement('create database orchard');
     await until('it is discovered', async () => (await tenant('orchard').catch(() => undefined)) && true);
@@ -171,8 +171,8 @@ describe('a tenant', () => {
   });
 });
 
-describe('a key of one tenant', () => {
-  it('opens nothing of another, nor of the installation', async () => {
+describe('key of one tenant', () => {
+  it('a tenant’s key gives no access to another tenant or the installation', async () => {
     for (const name of ['mine', 'theirs']) await product.call('POST /api/tenants', { body: { name } });
     const { key } = await product.call('POST /api/keys', { body: { name: 'k', role: 'operator', tenant: 'mine' } });
     const statusOf = async (method: string, path: string): Promise<number> => {

@@ -45,7 +45,7 @@ function startWorker(env: NodeJS.ProcessEnv): () => string {
   return () => output;
 }
 
-it('serves https, marks its cookie Secure, and is reached by workers that trust its certificate only', async () => {
+it('the listener serves https with Secure cookies, and only workers that trust its certificate connect', async () => {
   const home = await makeHomeFolder();
   homes.push(home);
   const [cert, key] = [join(home, 'cert.pem'), join(home, 'key.pem')];
@@ -60,7 +60,7 @@ it('serves https, marks its cookie Secure, and is reached by workers that trust 
   });
   let output = '';
   child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  const url = await until('it says where it is', () => /at (https:\S+)/.exec(output)?.[1]);
+  const url = await until('it prints its address', () => /at (https:\S+)/.exec(output)?.[1]);
   await until('it is healthy', async () => (await ask(`${url}/healthz`, 'GET')).status === 200 || undefined);
   const link = /#(mrl_\S+)/.exec(output)?.[1];
   const signedIn = await ask(`${url}/api/session`, 'POST', JSON.stringify({ link }));

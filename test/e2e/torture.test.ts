@@ -1,4 +1,4 @@
-/** Tasks that misbehave: each gets what it deserves, none hurts the worker, which here is `up` itself. */
+/** Tasks that misbehave: each ends with the right state, and none harms the worker, which is `up` itself here. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ async function residentBytes(pid: number | undefined): Promise<number> {
 }
 
 describe('output', () => {
-  it('of 1 GB is cut, says so, and leaves the worker as it was', { timeout: 240_000 }, async () => {
+  it('output of 1 GB is cut with a notice, and does not harm the worker', { timeout: 240_000 }, async () => {
     await runTask(product, shell('head -c 30000000 /dev/zero'));
     const before = await residentBytes(product.child.pid);
     let highest = before;
@@ -63,7 +63,7 @@ describe('output', () => {
     expect(text.length).toBeLessThan(11_000_000);
   });
 
-  it('that is no text comes back byte for byte', async () => {
+  it('output that is not text comes back byte for byte', async () => {
     const { log, state } = await runTask(
       product,
       shell(String.raw`printf '\377\376\000\200a\303\n\r\000'; printf '\360\237'`),
@@ -72,7 +72,7 @@ describe('output', () => {
     expect(log).toEqual(Buffer.from([0xff, 0xfe, 0, 0x80, 0x61, 0xc3, 10, 13, 0, 0xf0, 0x9f]));
   });
 
-  it('of every byte there is, many times over, comes back byte for byte', async () => {
+  it('output of all byte values, repeated many times, comes back byte for byte', async () => {
     const all = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
     const script =
       'const all = Buffer.from(Array.from({length:256},(_,i)=>i)); for(let i=0;i<2000;i++) process.stdout.write(all)';
@@ -80,26 +80,26 @@ describe('output', () => {
     expect(log.equals(Buffer.concat(Array.from({ length: 2_000 }, () => all)))).toBe(true);
   });
 
-  it('is complete when the task ended before any of it was read', async () => {
+  it('output is complete even if the task ended before it was read', async () => {
     const { log } = await runTask(product, shell('printf %65000s x'));
     expect(log).toHaveLength(65_000);
   });
 
-  it('of both streams, thousands of small lines, stays in order', async () => {
+  it('thousands of small lines on both streams stay in order', async () => {
     const script = 'i=0; while [ $i -lt 6000 ]; do echo $i; i=$((i+1)); echo $i >&2; i=$((i+1)); done';
     expect((await runTask(product, shell(script))).text).toBe(
       Array.from({ length: 6_000 }, (_, i) => `${i}\n`).join(''),
     );
   });
 
-  it('in one line of 100 MB is cut like any other', { timeout: 120_000 }, async () => {
+  it('a line of 100 MB is cut like any other output', { timeout: 120_000 }, async () => {
     const { state, log } = await runTask(product, shell("head -c 100000000 /dev/zero | tr '\\0' y"));
     expect(state).toBe('success');
     expect(log.subarray(0, 10_485_760).equals(Buffer.alloc(10_485_760, 'y'))).toBe(true);
     expect(log.subarray(-65_536).equals(Buffer.alloc(65_536, 'y'))).toBe(true);
   });
 
-  it('that is closed early, or was never wanted, is no failure', async () => {
+  it('a task that closes its output early does not fail', async () => {
     expect(await runTask(product, shell('exec >&- 2>&-; sleep 0.1; exit 0'))).toMatchObject({
       state: 'success',
       text: '',
@@ -107,7 +107,7 @@ describe('output', () => {
     expect(await runTask(product, shell('exec >/dev/null 2>&1; echo hidden; exit 3'))).toMatchObject({ exit_code: 3 });
   });
 
-  it('held open by something in the background does not hold the run', async () => {
+  it('a background process that holds the output open does not hold up the run', async () => {
     const left = await runTask(product, shell('echo begin; (sleep 100; echo never) & echo end'));
     expect(left).toMatchObject({ state: 'success', text: 'begin\nend\n' });
     const gone = await runTask(product, shell('setsid sh -c "sleep 100; echo never" & echo end'));
@@ -115,10 +115,10 @@ describe('output', () => {
   });
 });
 
-describe('a task', () => {
+describe('task', () => {
   const pid = (file: string, rest: string): string => `sh -c 'echo $$ >> ${folder}/${file}; ${rest}'`;
 
-  it('that ignores SIGTERM is killed when its time is over', async () => {
+  it('a task that ignores SIGTERM is killed after its timeout', async () => {
     const script = pid('stubborn', 'trap "" TERM; while :; do sleep 0.05; done');
     const run = await startTask(product, { ...shell(`exec ${script}`), timeout: '500ms' });
     const pids = await allIn('stubborn', 1);
@@ -129,7 +129,7 @@ describe('a task', () => {
     await dead(pids);
   });
 
-  it('that forks takes its children and theirs with it, those that left it included', async () => {
+  it('all descendants of a task end with it, including those that left its process group', async () => {
     const sleeper = pid('forks', 'exec sleep 100');
     const lines = [
       `${sleeper} &`,
@@ -145,7 +145,7 @@ describe('a task', () => {
     await dead(pids);
   });
 
-  it('that says nothing for long can be cancelled at any time, at once', async () => {
+  it('a silent task can be cancelled at once, at any time', async () => {
     const run = await startTask(product, shell('exec sleep 1000'));
     await until('it runs', async () => {
       const { state } = await product.call('GET /api/runs/{id}', { params: { id: run } });
@@ -158,7 +158,7 @@ describe('a task', () => {
     expect(await logOf(product, run)).toHaveLength(0);
   });
 
-  it('that gives way to a newer instant is killed soon, whoever started that', async () => {
+  it('a task that gives way to a newer instant is killed soon, whatever started the newer one', async () => {
     const { call } = product;
     const limits = { max_active_instants: 1, overlap: 'cancel_older' };
     const document = {
@@ -188,11 +188,11 @@ describe('a task', () => {
     ['a folder that does not exist', shell('true', { cwd: '/no/such' }), 'error', '"/no/such"'],
     ['its own death', shell('kill -KILL $$'), 'failure', 'SIGKILL'],
     ['a crash', shell('kill -SEGV $$'), 'failure', 'SIGSEGV'],
-  ])('that ends in %s says so', async (_, task, state, reason) => {
+  ])('the reason of a task that fails by %s names it', async (_, task, state, reason) => {
     expect(await runTask(product, task)).toMatchObject({ state, reason: expect.stringContaining(reason) as string });
   });
 
-  it('is one of eight at most, and fifty of them all get their turn', async () => {
+  it('at most eight of fifty tasks run at once, and all of them run', async () => {
     await makeTaskFile(join(folder, 'turns'));
     const script = `echo + >> ${folder}/turns; sleep 0.05; echo - >> ${folder}/turns`;
     const runs = await Promise.all(Array.from({ length: 50 }, () => startTask(product, shell(script))));
@@ -206,7 +206,7 @@ describe('a task', () => {
   });
 });
 
-it('its worker’s death is its own: kill -9 of `up` ends it, and after a restart it runs again', {
+it('kill -9 of `up` ends its tasks, and they run again after a restart', {
   timeout: 90_000,
 }, async () => {
   const home = await mkdtemp(join(tmpdir(), 'millrace-e2e-'));

@@ -1,6 +1,6 @@
 /**
- * What may be done to a job, done in a real Chromium: pause, run with params, run again what failed, backfill, edit; and
- * what a viewer is offered of all that, which is nothing.
+ * Actions on a job in a real Chromium: pause, run with params, rerun what failed, backfill, edit. A viewer is offered none of
+ * them.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -79,7 +79,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
   const dialog = () => page.getByRole('dialog');
   const stored = () => product.call('GET /api/jobs/{id}', { params: { id: job } });
 
-  it('pauses and unpauses by one click; a paused job cannot be run, and says so', async () => {
+  it('one click pauses and unpauses a job; a paused job cannot be run, and the page says so', async () => {
     await button('Pause report').click();
     await button('Unpause report').waitFor();
     expect((await stored()).paused).toBe(true);
@@ -93,7 +93,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     expect((await stored()).paused).toBe(false);
   });
 
-  it('shows what will be caught up before it unpauses', async () => {
+  it('unpausing first shows what will be caught up', async () => {
     const { id } = await product.call('PUT /api/jobs', { body: JSON.stringify(missed) });
     await page.goto(`${product.url}/jobs/${id}/triggers`);
     await button('Unpause late').click();
@@ -104,7 +104,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     await page.goto(`${product.url}/jobs/${job}/triggers`);
   });
 
-  it('runs now with params, by the keyboard alone, and leads to the instant', async () => {
+  it('a job can be run with params by the keyboard alone, and the page leads to the instant', async () => {
     await button('Run now').focus();
     await page.keyboard.press('Enter');
     await dialog().getByText('These 2 tasks start at once').waitFor();
@@ -117,7 +117,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     await page.keyboard.press('Enter');
     await dialog().getByRole('link', { name: 'See it in the graph' }).click();
     await page.waitForURL(/instant=/);
-    const said = await until('it has said its params', async () => {
+    const said = await until('it has printed its params', async () => {
       const { items } = await product.call('GET /api/runs', { query: { job, state: 'success' } });
       const run = items.find(({ task }) => task?.name === 'export');
       return run && product.call('GET /api/runs/{id}/logs', { params: { id: run.id } });
@@ -125,7 +125,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     expect(said).toContain('region south, days 7');
   });
 
-  it('runs again what failed, and only that', async () => {
+  it('a rerun starts only what failed', async () => {
     const states = async () => {
       const [newest] = (await product.call('GET /api/jobs/{id}/instants', { params: { id: job } })).items;
       return newest?.tasks;
@@ -141,7 +141,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     await until('all went well', async () => (await states())?.success === 2 || undefined);
   });
 
-  it('backfills a range: how many first, then how far', async () => {
+  it('a backfill first shows its number of instants, then its progress', async () => {
     await button('Backfill').click();
     await dialog().getByText('No instant of these triggers lies in that range').waitFor();
     await dialog().getByRole('textbox', { name: 'First instant' }).fill('2026-01-01');
@@ -158,7 +158,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     expect(await seriousFaults(page)).toEqual([]);
   });
 
-  it('shows a fault at its line while one types, and saves what has none', async () => {
+  it('the editor shows a fault at its line while the user types, and saves a valid document', async () => {
     await page.goto(`${product.url}/jobs/${job}/definition`);
     const editor = page.getByRole('textbox', { name: 'Job document' });
     await page.getByText('No changes').waitFor();
@@ -173,7 +173,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     for (let i = 0; i < 'none]'.length; i++) await page.keyboard.press('Backspace');
     await page.keyboard.type('check]');
     await page.getByText('1 change, as version 2').waitFor();
-    // a look at another view loses nothing
+    // switching to another view loses nothing
     await page.getByRole('link', { name: 'Versions', exact: true }).click();
     await page.getByRole('link', { name: 'Definition' }).click();
     await page.getByText('1 change, as version 2').waitFor();
@@ -184,7 +184,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     expect(await seriousFaults(page)).toEqual([]);
   });
 
-  it('brings back an old version as a draft', async () => {
+  it('an old version can be restored as a draft', async () => {
     await page.goto(`${product.url}/jobs/${job}/versions?from=2&to=1`);
     await page.getByRole('link', { name: 'Restore version 1' }).click();
     await page.getByText('1 change, as version 3').waitFor();
@@ -196,7 +196,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     await page.getByText('Nothing was restored: the job has no version old.').waitFor();
   });
 
-  it('makes a new job, and the project it is for', async () => {
+  it('a new job is created together with its project', async () => {
     await page.goto(`${product.url}/jobs/new`);
     await page.getByRole('combobox', { name: 'Project' }).fill('bakery');
     await button('Create project bakery').click();
@@ -207,7 +207,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     expect(made).toMatchObject({ name: 'my job' });
   });
 
-  it('says that projects cannot be read, and checks the document all the same', async () => {
+  it('the editor reports that projects cannot be read, and still checks the document', async () => {
     const other = await page.context().newPage();
     const json = { title: 'No', detail: 'projects are not to be seen' };
     await other.route(/\/api\/projects\?/, (route) => route.fulfill({ status: 403, json }));
@@ -217,7 +217,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     await other.close();
   });
 
-  it('offers a viewer none of it, and the server refuses', async () => {
+  it('a viewer is offered no actions, and the server refuses them', async () => {
     const { key } = await product.call('POST /api/keys', { body: { name: 'looker', role: 'viewer' } });
     const viewer = await open(key);
     await viewer.goto(`${product.url}/jobs/${job}/definition`);
@@ -234,7 +234,7 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     await viewer.context().close();
   });
 
-  it('lists who is signed in, and ends the session of another browser', async () => {
+  it('the sessions page lists sessions, and ends that of another browser', async () => {
     const { key } = await product.call('POST /api/keys', { body: { name: 'lost laptop', role: 'viewer' } });
     const lost = await open(key);
     await page.goto(`${product.url}/keys`);
@@ -253,5 +253,5 @@ describe.skipIf(!needs('chromium'))('actions in the web interface', () => {
     await lost.context().close();
   });
 
-  it('reports no fault on its console', () => expect(faults).toEqual([]));
+  it('the pages log no errors on the console', () => expect(faults).toEqual([]));
 });

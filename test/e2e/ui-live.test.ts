@@ -1,6 +1,6 @@
 /**
- * The web interface in a real Chromium against the real server: signing in, the keyboard, and being live: one stream for
- * all tabs, no polling, going on after the server was away, and no growth however long it is open.
+ * The web interface in a real Chromium against the real server: signing in, the keyboard, and live updates: one stream for
+ * all tabs, no polling, resuming after the server was away, and no growth however long it is open.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ const documentWith = (file: string) => ({
   ],
 });
 
-describe.skipIf(!needs('chromium'))('the web interface', () => {
+describe.skipIf(!needs('chromium'))('web interface', () => {
   let product: Product;
   let browser: Browser;
   let root: SignedIn;
@@ -48,7 +48,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
 
   const run = () => product.call('POST /api/jobs/{id}/run', { params: { id: job }, body: {} });
 
-  it('signs in by a one-time link, which is then spent', async () => {
+  it('a one-time link signs in, and works only once', async () => {
     const { stdout } = await millrace(['open'], { home: product.home });
     const link = /http\S+/.exec(stdout)?.[0] ?? '';
     const page = await (await browser.newContext()).newPage();
@@ -61,7 +61,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     await Promise.all([page.context().close(), second.context().close()]);
   });
 
-  it('brings whoever is not signed in back to the page they asked for', async () => {
+  it('after signing in, users return to the page that they requested', async () => {
     const page = await (await browser.newContext()).newPage();
     await page.goto(`${product.url}/jobs?q=report`);
     await page.getByLabel(/key/i).fill(product.rootKey);
@@ -71,7 +71,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     await page.context().close();
   });
 
-  it('signs all tabs out and in together', async () => {
+  it('all tabs sign out and in together', async () => {
     const { context, open } = await signIn(browser, product, product.rootKey);
     const [one, other] = [await open('/jobs'), await open('/workers')];
     for (const page of [one, other]) await page.getByText('Live', { exact: true }).waitFor();
@@ -83,7 +83,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     await context.close();
   });
 
-  it('is small at first, and comes compressed', async () => {
+  it('the first load is small and compressed', async () => {
     const { context } = await signIn(browser, product, product.rootKey);
     const page = await context.newPage();
     const devtools = await context.newCDPSession(page);
@@ -97,7 +97,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     await context.close();
   });
 
-  it('shows a run on every page the moment it starts and ends', async () => {
+  it('every page shows a run at once when it starts and ends', async () => {
     const [home, jobs, runs] = [await root.open('/'), await root.open('/jobs'), await root.open(`/jobs/${job}/runs`)];
     for (const page of [home, jobs, runs]) await page.getByText('Live', { exact: true }).waitFor();
     await run();
@@ -110,7 +110,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     for (const page of [home, jobs, runs]) await page.close();
   });
 
-  it('holds one stream for all tabs, and asks for nothing while nothing happens', async () => {
+  it('all tabs share one stream, and send no requests while nothing happens', async () => {
     const paths = ['/', '/projects', '/jobs', `/jobs/${job}`, `/jobs/${job}/grid`, '/runs', '/workers', '/audit'];
     const pages = await Promise.all(paths.map((path) => root.open(path)));
     await Promise.all(pages.map((page) => page.getByText('Live', { exact: true }).waitFor()));
@@ -122,7 +122,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     const asked: string[] = [];
     for (const page of pages) page.on('request', (request) => asked.push(request.url()));
     // a new minute is a change: what is counted by the hour is counted anew
-    await until('nobody asks for anything', async () => {
+    await until('no requests are sent', async () => {
       asked.length = 0;
       await pages[0]?.waitForTimeout(4_000);
       return asked.length === 0;
@@ -130,7 +130,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     await Promise.all(pages.map((page) => page.close()));
   });
 
-  it('goes somewhere by the keyboard alone', async () => {
+  it('pages can be reached by the keyboard alone', async () => {
     const page = await root.open('/');
     await page.getByRole('heading', { name: 'Home' }).waitFor();
     await page.keyboard.press('g');
@@ -147,7 +147,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     await page.close();
   });
 
-  it('has no chart wider than its column, also before it is drawn for a new width', async () => {
+  it('no chart is wider than its column, even before it is redrawn for a new width', async () => {
     const size = { width: 390, height: 800 };
     const { context, open } = await signIn(browser, product, product.rootKey, { viewport: size });
     // as it is for the frame in which nobody has been told of the new width yet
@@ -168,7 +168,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     await context.close();
   });
 
-  it('has no serious fault that axe finds, by day and by night', async () => {
+  it('axe finds no serious fault in the light and dark themes', async () => {
     for (const colorScheme of ['light', 'dark'] as const) {
       const { context, open } = await signIn(browser, product, product.rootKey, { colorScheme });
       const grounds = new Set<string>();
@@ -185,7 +185,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     }
   }, 60_000);
 
-  it('shows settings of PostgreSQL that cost speed, with the remedy', async () => {
+  it('the settings page shows settings of PostgreSQL that cost speed, with the remedy', async () => {
     const { context, open } = await signIn(browser, product, product.rootKey);
     await context.route('**/api/installation', async (route) => {
       const answer = await route.fetch();
@@ -199,7 +199,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     await context.close();
   });
 
-  it('offers a viewer nothing that changes things', async () => {
+  it('a viewer is offered no actions', async () => {
     const { key } = await product.call('POST /api/keys', { body: { name: 'wall', role: 'viewer' } });
     const { context, open } = await signIn(browser, product, key);
     const page = await open(`/jobs/${job}`);
@@ -211,7 +211,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     await context.close();
   });
 
-  it('stays as small as it is, however much changes', async () => {
+  it('the page does not grow, however much changes', async () => {
     const page = await root.open('/');
     await page.getByText('Live', { exact: true }).waitFor();
     const devtools = await page.context().newCDPSession(page);
@@ -233,7 +233,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     await page.close();
   });
 
-  it('says that the server is away, and goes on where it stopped when it is back', async () => {
+  it('the page reports that the server is away, and continues when it is back', async () => {
     const page = await root.open(`/jobs/${job}/runs`);
     await page.getByText('Live', { exact: true }).waitFor();
     await until(
@@ -252,7 +252,7 @@ describe.skipIf(!needs('chromium'))('the web interface', () => {
     await page.getByText('Live', { exact: true }).waitFor();
     await page.locator(`a[href="/runs/${runs[0]}"]`).waitFor();
     await page.close();
-    // being away is the one thing that a browser says on its console by itself
+    // a lost connection is the only error that the browser logs by itself
     const away =
       /ERR_(?:CONNECTION_(?:REFUSED|RESET|CLOSED)|INCOMPLETE_CHUNKED|EMPTY_RESPONSE|SOCKET_NOT)|status of 503/;
     expect(root.faults.filter((fault) => !away.test(fault))).toEqual([]);

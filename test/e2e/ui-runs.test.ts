@@ -1,4 +1,4 @@
-/** Runs in the web interface: a log of many megabytes, a log that grows, why a run waits, lists, and who does the work. */
+/** Runs in the web interface: a log of many megabytes, a log that grows, why a run waits, lists, and workers. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { seriousFaults } from '../harness/axe.ts';
@@ -85,7 +85,7 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
     return own !== null && box !== null && own.y >= box.y - 1 && own.y + own.height <= box.y + box.height + 1;
   };
 
-  it('shows the end of a log of megabytes, in colour, with few rows in the page', async () => {
+  it('the log page shows the end of a log of megabytes, in colour, with few rows in the page', async () => {
     await page.goto(`/runs/${runs.get('much')}`);
     await page.getByText(`${lines.toLocaleString('en')} lines`).waitFor();
     await page.getByText('Complete', { exact: true }).waitFor();
@@ -100,7 +100,7 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
     expect(await seriousFaults(page)).toEqual([]);
   });
 
-  it('finds a text in it, whatever the case, forward and backward', async () => {
+  it('the log can be searched forward and backward, ignoring case', async () => {
     const field = page.getByRole('searchbox', { name: 'Find in the output' });
     await field.fill('needle');
     // from where one is, which is the end
@@ -118,7 +118,7 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
     await field.fill('');
   });
 
-  it('goes to a line by its link, to both ends by keyboard, and keeps the end when lines wrap', async () => {
+  it('a link leads to its line, keys lead to both ends, and the end stays in view when lines wrap', async () => {
     await page.goto(`/runs/${runs.get('much')}#L77777`);
     await row(77_777).waitFor();
     await until('the line is in sight', async () => (await isInSight(77_777)) || undefined);
@@ -136,7 +136,7 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
     await page.setViewportSize({ width: 1280, height: 720 });
   });
 
-  it('follows a log that grows, and keeps still for whoever scrolls up', async () => {
+  it('the log page follows a growing log, and stops following when the user scrolls up', async () => {
     const ran = await product.call('POST /api/jobs/{id}/run', { params: { id: slow }, body: {} });
     await page.goto(`/runs/${ran.runs[0]}?view=log`);
     const log = page.getByRole('log');
@@ -166,7 +166,7 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
     await page.locator('.page-head').getByText('cancelled').waitFor();
   });
 
-  it('says in the server’s words why there is no log, and asks no more', async () => {
+  it('the page shows the server’s reason why there is no log, and sends no more requests', async () => {
     const other = await page.context().newPage();
     let asked = 0;
     await other.route(/\/logs\?follow/, (route) => {
@@ -181,14 +181,14 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
     await other.close();
   });
 
-  it('says in one sentence why a run waits, and what to do', async () => {
+  it('the run page says in one sentence why a run waits, and what to do', async () => {
     await page.goto(`/runs/${runs.get('elsewhere')}`);
     await page.getByText(/^It has not started: no worker alive serves the queue gpu/).waitFor();
     await page.getByText(/millrace worker --queue gpu/).waitFor();
     expect(await seriousFaults(page)).toEqual([]);
   });
 
-  it('tells a run’s history, attempts and environment, without its secrets', async () => {
+  it('the run page shows history, attempts and environment, without secrets', async () => {
     await page.goto(`/runs/${runs.get('broken')}?view=history`);
     await page.getByText(/^Ended in failure with exit code 3/).waitFor();
     await page.getByRole('link', { name: 'Attempts' }).click();
@@ -199,7 +199,7 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
     expect(await seriousFaults(page)).toEqual([]);
   });
 
-  it('lists all runs, live, by filters and pages in the address', async () => {
+  it('the list of runs is live, with filters and pages in the address', async () => {
     await page.goto('/runs?state=failed');
     await until('only what failed', async () => (await page.locator('tbody tr').count()) === 2 || undefined);
     await page.goto('/runs');
@@ -222,7 +222,7 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
     await until('a full page', async () => (await page.locator('tbody tr').count()) === 100 || undefined);
   });
 
-  it('leads on from the heading when a queued run is cancelled', async () => {
+  it('the focus moves to the heading when a queued run is cancelled', async () => {
     await page.goto(`/runs/${runs.get('elsewhere')}`);
     await page.getByRole('button', { name: 'Cancel run' }).click();
     const dialog = page.getByRole('dialog');
@@ -234,7 +234,7 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
     await page.getByRole('button', { name: 'Run task' }).waitFor();
   });
 
-  it('shows workers and what each did, and schedulers', async () => {
+  it('the workers page shows workers with their runs, and schedulers', async () => {
     await page.goto('/workers');
     await page.getByText(/^1 up, \d+ of \d+ places taken$/).waitFor();
     await page.locator('tbody th a').click();
@@ -251,5 +251,5 @@ describe.skipIf(!needs('chromium'))('runs in the web interface', () => {
     expect(await seriousFaults(page)).toEqual([]);
   });
 
-  it('reports no fault on its console', () => expect(faults).toEqual([]));
+  it('the pages log no errors on the console', () => expect(faults).toEqual([]));
 });

@@ -1,6 +1,6 @@
 /**
- * Tenants in a real Chromium against the real server: made, switched to, stopped, started, out of slots, renamed and
- * dropped; and what somebody sees whose key opens one tenant only.
+ * Tenants in a real Chromium against the real server: created, switched to, stopped, started, out of slots, renamed and
+ * dropped; and the view of a user whose key is bound to one tenant.
  */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -41,7 +41,7 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
   const inState = (state: string) => page.getByRole('status').getByText(state, { exact: true }).waitFor();
   const stateOf = async (name: string) => (await product.call('GET /api/tenants/{name}', { params: { name } })).state;
 
-  it('makes a tenant, which is soon started, and leads to its pages', async () => {
+  it('a new tenant is soon started, and the page leads to it', async () => {
     await button('New tenant').click();
     await dialog().getByRole('textbox', { name: 'Name' }).fill('Acme');
     await dialog().getByText('Lower-case letters').waitFor();
@@ -58,7 +58,7 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     await page.waitForFunction("document.title === 'Home · acme · millrace'");
   });
 
-  it('keeps to its tenant from page to page, and switches by the keyboard', async () => {
+  it('pages keep their tenant, and the keyboard switches it', async () => {
     const headers = { authorization: `Bearer ${product.rootKey}` };
     const acme = makeClient<Endpoints>({ base: `${product.url}/t/acme`, headers });
     await acme('PUT /api/projects', { body: { name: 'shop' } });
@@ -83,7 +83,7 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     expect(pathOf(page)).toBe('/t/acme/jobs');
   });
 
-  it('says on every page of a stopped tenant that nothing fires, also to those who cannot start it', async () => {
+  it('every page of a stopped tenant says that nothing fires, also to users who cannot start it', async () => {
     const { key } = await product.call('POST /api/keys', { body: { name: 'wall', role: 'viewer', tenant: 'acme' } });
     const viewer = await signIn(browser, product, key);
     const wall = await viewer.open('/t/acme/jobs');
@@ -108,7 +108,7 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     await viewer.context.close();
   });
 
-  it('offers an upgrade where a newer engine is here, and goes to no pre-release by itself', async () => {
+  it('an upgrade is offered if a newer engine is installed, but not to a pre-release by default', async () => {
     await at('/tenants/acme');
     const answered = page.waitForResponse((response) => response.url().endsWith('/api/engines'));
     await page.reload();
@@ -137,7 +137,7 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     await page.unroute('**/api/engines');
   });
 
-  it('has no page wider than its window, however long the names, and keeps state and reason in sight', async () => {
+  it('no page is wider than its window, however long the names, and state and reason stay visible', async () => {
     const name = 'a'.repeat(63);
     await product.call('POST /api/tenants', { body: { name } });
     await product.call('POST /api/keys', { body: { name: 'long', role: 'viewer', tenant: name } });
@@ -161,7 +161,7 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     await page.getByRole('cell', { name: 'millrace_default', exact: true }).waitFor();
   });
 
-  it('offers of what has no Millrace only to install it, and says once that it has none', async () => {
+  it('a database without Millrace is only offered the installation, and says once that it has none', async () => {
     const name = 'a'.repeat(63);
     await at(`/tenants/${name}`);
     await button('Release').waitFor();
@@ -175,7 +175,7 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     await at('/tenants');
     await page.getByRole('cell', { name: 'not installed', exact: true }).waitFor();
     const visitor = await visit();
-    // nobody answers it: what is known is not kept back
+    // unanswered: what is known is shown all the same
     await visitor.route('**/api/overview', () => undefined);
     await visitor.goto(`${product.url}/t/${name}/`);
     await visitor.getByText(`Millrace is not installed in the database ${name}.`).waitFor();
@@ -184,7 +184,7 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     await product.call('DELETE /api/tenants/{name}', { params: { name } });
   });
 
-  it('says once that there is no such tenant, and not that it is being reached', async () => {
+  it('the page of an unknown tenant says so once', async () => {
     const visitor = await visit();
     await visitor.goto(`${product.url}/t/nosuch/`);
     await visitor.getByRole('alert').getByText('There is no tenant nosuch').waitFor();
@@ -194,7 +194,7 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     await visitor.close();
   });
 
-  it('shows who holds slots, says whom a lower limit stops, and who waits then', async () => {
+  it('the slots page shows holders, the tenants that a lower limit stops, and those that wait', async () => {
     await at('/slots');
     const limitTo = async (count: number): Promise<void> => {
       await button('Change limit').click();
@@ -224,7 +224,7 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     await page.getByRole('heading', { name: 'In line' }).waitFor({ state: 'detached' });
   });
 
-  it('shows engines, launcher and hosts', async () => {
+  it('the installation page shows engines, launcher and hosts', async () => {
     await at('/engines');
     await page.getByText('this release', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'Launcher and hosts' }).click();
@@ -235,7 +235,7 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
       .waitFor();
   });
 
-  it('renames a tenant, and drops it once its name is typed', async () => {
+  it('a tenant can be renamed, and dropped once its name is typed', async () => {
     await at('/tenants/acme');
     await button('Rename').click();
     await dialog().getByRole('textbox', { name: 'Name' }).fill('store');

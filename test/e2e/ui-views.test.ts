@@ -1,6 +1,6 @@
 /**
- * The pictures of a job in a real Chromium: its graph changes as runs do and opens a token, its grid slides through ten
- * thousand instants, its timeline and durations show what ran.
+ * The views of a job in a real Chromium: its graph changes with its runs and opens a token, its grid scrolls through ten
+ * thousand instants, its timeline and durations show its runs.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -74,7 +74,7 @@ async function writeInstants(product: Product, job: string): Promise<void> {
   });
 }
 
-describe.skipIf(!needs('chromium'))('the views of a job', () => {
+describe.skipIf(!needs('chromium'))('views of a job', () => {
   let product: Product;
   let browser: Browser;
   let page: Page;
@@ -111,7 +111,7 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
   const open = (job: string, rest = ''): Promise<unknown> => page.goto(`${product.url}/jobs/${job}${rest}`);
   const node = (name: string, word: string) => page.getByRole('button', { name: `${name}, ${word}`, exact: true });
 
-  it('colours the graph as runs begin and end', async () => {
+  it('the graph changes colours as runs begin and end', async () => {
     await open(jobs.pipeline);
     await node('wait', 'not begun').waitFor();
     await product.call('POST /api/jobs/{id}/run', { params: { id: jobs.pipeline }, body: {} });
@@ -124,7 +124,7 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
     expect(await page.getByRole('list', { name: 'Kinds of edges' }).innerText()).toContain('after failure');
   });
 
-  it('opens a token beside the graph by keyboard, with why and its runs, and closes it on Escape', async () => {
+  it('the keyboard opens a token beside the graph, with its explanation and runs, and Escape closes it', async () => {
     await node('wait', 'success').focus();
     await page.keyboard.press('ArrowRight');
     await page.keyboard.press('Enter');
@@ -142,7 +142,7 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
     expect(await node('check', 'failure').evaluate((element) => element.matches(':focus'))).toBe(true);
   });
 
-  it('says of a job that never ran what a task waits for, names other jobs, and offers to run it', async () => {
+  it('a job that never ran shows what a task waits for, names other jobs, and offers to run it', async () => {
     await open(jobs.idle);
     await page.getByRole('link', { name: 'tidy, shop/long', exact: true }).waitFor();
     await node('sum up', 'not begun').click();
@@ -155,7 +155,7 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
     expect(await seriousFaults(page)).toEqual([]);
   });
 
-  it('shows why states cannot be read, and calls no task “not begun” for it', async () => {
+  it('the page shows why states cannot be read, and does not call tasks “not begun” then', async () => {
     // its own page: a refusal is a fault on the console
     const other = await page.context().newPage();
     await other.goto(`${product.url}/jobs/${jobs.pipeline}?instant=yesterday`);
@@ -165,7 +165,7 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
     await other.close();
   });
 
-  it('shows the runs of an instant on a timeline, each a link to its page', async () => {
+  it('the timeline shows the runs of an instant, each a link to its page', async () => {
     await open(jobs.pipeline, '/timeline');
     const bar = page.getByRole('link', { name: /^check, failure, .*critical path$/ });
     await bar.waitFor();
@@ -174,7 +174,7 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
     await page.getByRole('heading', { name: 'check' }).waitFor();
   });
 
-  it('shows how long tasks take, of one or of all', async () => {
+  it('the durations view shows how long tasks take, for one task or all', async () => {
     await open(jobs.long, '/durations');
     await page.getByRole('button', { name: 'join' }).click();
     await page.getByText('join, by instant').waitFor();
@@ -183,7 +183,7 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
     expect(await seriousFaults(page)).toEqual([]);
   });
 
-  it('walks the grid by keyboard and opens a cell', async () => {
+  it('the keyboard moves through the grid and opens a cell', async () => {
     await open(jobs.long, '/grid');
     await page.getByRole('gridcell', { name: `extract, ${shown(newest)}, success` }).focus();
     for (const key of ['PageDown', 'ArrowDown', 'End', 'ArrowLeft', 'Enter']) await page.keyboard.press(key);
@@ -195,7 +195,7 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
     expect(await seriousFaults(page)).toEqual([]);
   });
 
-  it('slides through ten thousand instants with short frames and a small page, then rests', async () => {
+  it('the grid scrolls through ten thousand instants with short frames and a small page, then rests', async () => {
     await open(jobs.long, '/grid');
     await page.getByRole('gridcell').first().waitFor();
     const cdp = await page.context().newCDPSession(page);
@@ -216,7 +216,7 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
     });
   }, 60_000);
 
-  it('goes to a time, and on from there to newer and older instants', async () => {
+  it('the grid jumps to a time, and continues to newer and older instants', async () => {
     await open(jobs.long, '/grid?at=2026-01-03T12:00');
     const row = (at: string) => page.getByRole('rowheader', { name: new RegExp(`^${shown(at)}`) });
     await row('2026-01-03T12:00:00Z').waitFor();
@@ -236,7 +236,7 @@ describe.skipIf(!needs('chromium'))('the views of a job', () => {
     await until('the first row is at the top', async () => (await grid.evaluate((box) => box.scrollTop)) === 0);
   });
 
-  it('reports no fault on its console', () => expect(faults).toEqual([]));
+  it('the pages log no errors on the console', () => expect(faults).toEqual([]));
 });
 
 /** As the page writes an instant. */

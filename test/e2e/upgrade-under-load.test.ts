@@ -1,7 +1,8 @@
 /**
- * A tenant is upgraded while all roles work on it: triggers fire, workers claim, report and ship logs, people read. It begins
- * at release 0.1.0, is brought to this one and to the next. No run is lost, and the server's own log proves that no statement of the old engine came after the migration had its lock; an
- * upgrade that fails leaves the old engine, and nothing that the new one did.
+ * A tenant is upgraded while all roles work on it: triggers fire, workers claim, report and ship logs, users read. It begins at
+ * release 0.1.0, and is upgraded to this release and to the next. No run is lost, and the server's log proves that no statement
+ * of the old engine came after the migration got its lock. A failed upgrade keeps the old engine, and leaves nothing of the new
+ * one.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -106,8 +107,8 @@ async function joins(): Promise<Map<string, number>> {
 
 const upgrade = (to: string) => world.call('POST /api/tenants/{name}/upgrade', { params: { name }, body: { to } });
 
-describe('an upgrade under load', () => {
-  it('brings a tenant of 0.1.0 to this release, with runs in flight, and loses none', async () => {
+describe('upgrade under load', () => {
+  it('a tenant of 0.1.0 is upgraded to this release with runs in flight, and loses none', async () => {
     await work();
     await until('it is busy', async () => (await joins()).size >= 3);
     const over = new AbortController();
@@ -122,7 +123,7 @@ describe('an upgrade under load', () => {
     expect((await looking).worse).toEqual([]);
   }, 90_000);
 
-  it('loses no run, and the old engine says nothing after the lock was granted', async () => {
+  it('an upgrade loses no run, and the old engine sends no statement after the lock was granted', async () => {
     const over = new AbortController();
     const looking = look(over.signal);
     const before = (await serverLog()).length;
@@ -147,7 +148,7 @@ describe('an upgrade under load', () => {
     expect(await busy()('GET /api/status')).toMatchObject({ build: next });
   }, 90_000);
 
-  it('that fails leaves the old engine at work, and nothing of the new one', async () => {
+  it('a failed upgrade leaves the old engine running, and nothing of the new one', async () => {
     const at = (await joins()).size;
     const before = (await serverLog()).length;
     await expect(upgrade(broken)).rejects.toThrow(/division by zero/);
@@ -158,7 +159,7 @@ describe('an upgrade under load', () => {
     expect(await busy()('GET /api/status')).toMatchObject({ build: next });
   }, 60_000);
 
-  it('in the end every instant from the first to now has run once, whole', async () => {
+  it('in the end every instant from the first to now has run once and completely', async () => {
     const [first] = [...(await joins()).keys()].toSorted();
     const count = Math.floor((Date.now() - Date.parse(`${first}Z`)) / 1_000);
     const instants = Array.from({ length: count }, (_, i) => new Date(Date.parse(`${first}Z`) + i * 1_000));

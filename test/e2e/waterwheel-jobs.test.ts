@@ -1,4 +1,4 @@
-/** Waterwheel's documents: which are taken and which refused, and how its samples run: offsets, catching up, past, cross-job. */
+/** Waterwheel's documents: which are accepted and refused, and how its samples run: offsets, catch-up, own past, cross-job. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ask, bearer } from '../harness/ask.ts';
@@ -43,8 +43,8 @@ const minimal = (name: string, more: object = {}): object => ({
   ...more,
 });
 
-describe('a document', () => {
-  it('is taken as JSON and as YAML, by POST and by PUT, and with no content type as JSON', async () => {
+describe('document', () => {
+  it('a document is accepted as JSON and YAML, by POST and PUT, and as JSON without a content type', async () => {
     const document = minimal('types');
     expect((await client.deploy(document, 'POST')).status).toBe(201);
     expect((await client.deploy(document, 'PUT')).status).toBe(201);
@@ -58,7 +58,7 @@ describe('a document', () => {
     }
   });
 
-  it('with faults is refused, each fault named by its path, and nothing is written', async () => {
+  it('a document with faults is refused with the path of each, and nothing is written', async () => {
     const trigger = { name: 't', start: day };
     const faulty: readonly (readonly [string, object])[] = [
       ['tasks[0].depends[0]', { tasks: [{ name: 'a', depends: ['task/no such task'] }] }],
@@ -83,12 +83,12 @@ describe('a document', () => {
     expect((await client.get('/api/jobs?project=test_project&name=faulty')).status).toBe(404);
   });
 
-  it('that takes the name of another job is a conflict', async () => {
+  it('a document with the name of another job is a conflict', async () => {
     expect((await client.deploy(minimal('mine'))).status).toBe(201);
     expect((await client.deploy(minimal('mine'))).status).toBe(409);
   });
 
-  it('replaces the one before, and leaves the job paused if it does not say', async () => {
+  it('a document replaces the one before, and keeps a paused job paused unless it says otherwise', async () => {
     const uuid = randomUUID();
     const every = { name: 'every_minute', start: day, period: '1m' };
     const edit = minimal('test_edit', {
@@ -114,7 +114,7 @@ describe('a document', () => {
 });
 
 describe('schedules', () => {
-  it('with offsets on edges move the instant along', async () => {
+  it('offsets on edges shift the instant', async () => {
     const uuid = randomUUID();
     expect((await client.deploy(offsets(uuid))).status).toBe(201);
     const [first] = await client.ended(uuid, '2022-01-01T01:00:00Z', ['step1']);
@@ -124,7 +124,7 @@ describe('schedules', () => {
     expect(await client.read(`/api/jobs/${uuid}/runs/${day}`)).toEqual([]);
   });
 
-  it('catch up as each trigger says, and a task waits for the one that does not', async () => {
+  it('each trigger catches up by its policy, and a task waits for the one that does not', async () => {
     const uuid = randomUUID();
     expect((await client.deploy(catchups(uuid))).status).toBe(201);
     const instants = ['2022-01-01T00:00:00Z', '2022-01-01T01:00:00Z', '2022-01-01T02:00:00Z'];
@@ -146,7 +146,7 @@ describe('schedules', () => {
     }
   });
 
-  it('are told in seconds, with their offsets', async () => {
+  it('periods and offsets are shown in seconds', async () => {
     const uuid = randomUUID();
     const start = '2022-05-14T00:00:00Z';
     const triggers = [
@@ -181,8 +181,8 @@ describe('schedules', () => {
   });
 });
 
-describe('a job', () => {
-  it('that depends on its own past advances day by day, in order, each once', async () => {
+describe('job', () => {
+  it('a job that depends on its own past advances day by day, in order, each once', async () => {
     const id = randomUUID();
     expect((await client.deploy(dependsOnPast(id))).status).toBe(201);
     const days = [1, 2, 3, 4].map((n) => `2022-01-0${n}T00:00:00Z`);
@@ -201,7 +201,7 @@ describe('a job', () => {
     expect(tokens).toMatchObject([{ task_name: 'next', count: 1, threshold: 2, state: 'waiting' }]);
   });
 
-  it('without triggers follows the tasks of another', async () => {
+  it('a job without triggers follows the tasks of another', async () => {
     const dag = randomUUID();
     expect((await client.deploy(complexDag(dag).replace('paused: false', 'paused: true'))).status).toBe(201);
     const follower = randomUUID();

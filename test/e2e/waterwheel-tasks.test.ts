@@ -46,8 +46,8 @@ async function logOf(row: RunRow | undefined): Promise<string> {
   return (await client.get(`/api/runs/${row?.task_run_id}/logs`)).text;
 }
 
-describe('a task', () => {
-  it('reads and writes the stash as the sample task does', async () => {
+describe('task', () => {
+  it('a task reads and writes the stash as the sample task does', async () => {
     const put = (path: string, body: string): Promise<{ status: number }> =>
       ask(product.url + path, { method: 'PUT', headers: bearer(product.rootKey), body });
     expect((await put('/api/stash/test-key', 'test global stash')).status).toBe(201);
@@ -93,7 +93,7 @@ describe('a task', () => {
     expect(await client.read(`/int-api/jobs/${id}/stash/${day}/`)).toEqual([]);
   });
 
-  it('of a job that is run now finds its stash under the very instant that it is told', async () => {
+  it('a task of a manual run finds its stash under the instant that it gets', async () => {
     const url = '${WATERWHEEL_SERVER_ADDR}int-api/jobs/$WATERWHEEL_JOB_ID/stash/$WATERWHEEL_TRIGGER_DATETIME/k';
     const script = `curl -sS -H "Authorization: Bearer $WATERWHEEL_JWT" "${url}" -X PUT -d v -w %{http_code}`;
     const { id } = await job('now', [{ name: 'step0', ...shell(script) }]);
@@ -102,7 +102,7 @@ describe('a task', () => {
     expect(await logOf(row)).toBe('201');
   });
 
-  it("is told its names, ids and instant under Waterwheel's names", async () => {
+  it("a task gets its names, ids and instant in Waterwheel's variables", async () => {
     const { id, tasks } = await job('environment', [
       { name: 'env', ...shell('env | grep ^WATERWHEEL_ | grep -v _JWT | sort') },
     ]);
@@ -120,7 +120,7 @@ describe('a task', () => {
     ]);
   });
 
-  it('that is to run in a container waits while no worker serves docker, and why says so', async () => {
+  it('a container task waits while no worker serves docker, and `why` says so', async () => {
     const docker = { image: 'bash:latest', args: ['-c', "echo 'waterwheel is working!'"], env: ['LEVEL=info'] };
     const { id, tasks } = await job('simple_job', [{ name: 'step0', docker }]);
     expect(await client.read(`/api/tasks/${tasks['step0']}`)).toMatchObject({
@@ -135,7 +135,7 @@ describe('a task', () => {
     });
   });
 
-  it('that fails is tried again, up to its last attempt, and only then fires its failure edges', async () => {
+  it('a failing task is retried up to its last attempt, and only then fires its failure edges', async () => {
     const { id, tasks } = await job('retry_demo', [
       { name: 'step0', ...shell('exit 7'), timeout: '50s', retry: { max_attempts: 3, delay: '100ms' } },
       { name: 'success', depends: ['task/step0'] },
@@ -153,7 +153,7 @@ describe('a task', () => {
     expect(rows.filter((row) => row.name === 'failure')).toHaveLength(1);
   });
 
-  it('shows `retry` while it waits to be tried again', async () => {
+  it('a task shows `retry` while it waits for its next attempt', async () => {
     const { id, tasks } = await job('patient', [
       { name: 'step0', ...shell('exit 7'), retry: { max_attempts: 5, delay: '2m' } },
     ]);
@@ -166,7 +166,7 @@ describe('a task', () => {
     ]);
   });
 
-  it('that takes too long is killed, and its timeout fires the failure edges', async () => {
+  it('a task that takes too long is killed, and its timeout fires the failure edges', async () => {
     const { id, tasks } = await job('slow', [
       { name: 'step0', ...shell('echo begun; sleep 600; echo never'), timeout: '1s' },
       { name: 'failure', depends_failure: ['task/step0'] },
@@ -179,7 +179,7 @@ describe('a task', () => {
 });
 
 describe('runs', () => {
-  it('start at once, however often the configuration of their project changes meanwhile', async () => {
+  it('runs start at once, however often the configuration of their project changes meanwhile', async () => {
     const { id, tasks } = await job('undisturbed', [{ name: 'step0' }]);
     const instants = Array.from({ length: 100 }, (_, i) => new Date(Date.parse(day) + i * 1_000).toISOString());
     for (const [i, instant] of instants.entries()) {
@@ -197,7 +197,7 @@ describe('runs', () => {
 });
 
 describe('activation', () => {
-  it('runs one token at high priority, or at the one that is wished for', async () => {
+  it('an activation runs one token at high priority, or at the requested one', async () => {
     const { id, tasks } = await job('by hand', [{ name: 'step0', depends: ['task/never'] }, { name: 'never' }]);
     await activate(tasks['step0']);
     await activate(tasks['step0'], '2022-01-02T00:00:00Z', { priority: 'low' });
@@ -213,7 +213,7 @@ describe('activation', () => {
     expect((await client.send('PUT', `/api/tasks/${randomUUID()}/tokens/${day}`, {})).status).toBe(404);
   });
 
-  it('runs many existing tokens between two bounds that are not part of it, or only the failed ones', async () => {
+  it('an activation runs all or only the failed tokens between two exclusive bounds', async () => {
     const { id, tasks } = await job('many', [
       { name: 'step0', ...shell('test "$WATERWHEEL_TRIGGER_DATETIME" != 2022-01-02T00:00:00Z') },
     ]);
@@ -235,7 +235,7 @@ describe('activation', () => {
   });
 });
 
-describe('the WebSocket of a log', () => {
+describe('WebSocket of a log', () => {
   const url = (run: string): string => `${product.url.replace('http', 'ws')}/api/task_runs/${run}/logs`;
 
   interface Followed {
@@ -264,7 +264,7 @@ describe('the WebSocket of a log', () => {
     });
   }
 
-  it('sends a frame for each line while the task runs, from the start, and closes when the run has ended', async () => {
+  it('the WebSocket sends a frame for each line from the start, and closes when the run has ended', async () => {
     const { id, tasks } = await job('talks', [{ name: 'step0', ...shell('echo one; echo; echo "drei ü"; sleep 600') }]);
     await activate(tasks['step0']);
     const run = await until('it runs', async () =>
@@ -280,7 +280,7 @@ describe('the WebSocket of a log', () => {
     expect(late.frames).toEqual(['one', '', 'drei ü']);
   });
 
-  it('sends thousands of lines and the last one without its end of line', async () => {
+  it('the WebSocket sends thousands of lines, also a last one without a line end', async () => {
     const { id, tasks } = await job('talks much', [{ name: 'step0', ...shell('seq 1 20000; printf end >&2') }]);
     await activate(tasks['step0']);
     const [run] = await client.ended(id, day, ['step0']);
@@ -294,7 +294,7 @@ describe('the WebSocket of a log', () => {
     ]);
   });
 
-  it('is refused without a key, with one that may not look, and for a run that does not exist', async () => {
+  it('the WebSocket is refused without a key, with one that may not read, and for an unknown run', async () => {
     const { key } = await product.call('POST /api/keys', { body: { name: 'publishes', role: 'publisher' } });
     expect(await refusal(randomUUID())).toBe(401);
     expect(await refusal(randomUUID(), bearer('mrk_wrong'))).toBe(401);

@@ -28,8 +28,8 @@ afterAll(async () => {
   await removeHome(product.home);
 });
 
-describe('a project', () => {
-  it('is found by name, listed in a bare array, and shown with its counts', async () => {
+describe('project', () => {
+  it('a project is found by name, listed in a bare array, and shown with its counts', async () => {
     const row = { id: project.uuid, name: project.name, description: project.description };
     expect(await client.read('/api/projects?name=test_project')).toEqual(row);
     expect((await client.get('/api/projects?name=nobody')).status).toBe(404);
@@ -46,7 +46,7 @@ describe('a project', () => {
     expect((await client.get(`/api/projects/${randomUUID()}`)).status).toBe(404);
   });
 
-  it('is changed by its uuid, and keeps its configuration unless a new one is given', async () => {
+  it('a project is changed by its uuid, and keeps its configuration unless a new one is given', async () => {
     const uuid = randomUUID();
     const put = (body: object): Promise<number> =>
       client.send('PUT', '/api/projects', body).then(({ status }) => status);
@@ -59,7 +59,7 @@ describe('a project', () => {
     expect((await client.send('DELETE', `/api/projects/${uuid}`)).status).toBe(404);
   });
 
-  it('lists its jobs by name, a page at a time', async () => {
+  it('a project lists its jobs by name, a page at a time', async () => {
     const uuid = randomUUID();
     await client.send('PUT', '/api/projects', { uuid, name: 'many', description: '' });
     for (const name of ['c', 'a', 'b'])
@@ -85,13 +85,13 @@ describe('a project', () => {
   });
 });
 
-describe('a job with a complex graph', () => {
+describe('job with a complex graph', () => {
   let runs: RunRow[];
   beforeAll(async () => {
     runs = await client.ended(dag, day, ['z3_cleanup', 'stepE']);
   });
 
-  it('flows along success and failure edges, and joins where all have come', () => {
+  it('a job follows success and failure edges, and joins when all tokens have arrived', () => {
     const states = Object.fromEntries(runs.map((row) => [row.name, row.state]));
     const succeeded = [
       'stepA',
@@ -123,7 +123,7 @@ describe('a job with a complex graph', () => {
     });
   });
 
-  it('is found by project and name, and shown with its document and counts', async () => {
+  it('a job is found by project and name, and shown with its document and counts', async () => {
     const row = {
       id: dag,
       project_id: project.uuid,
@@ -153,7 +153,7 @@ describe('a job with a complex graph', () => {
     expect(listed.find((item) => item.job_id === dag)).toMatchObject({ success: 11, failure: 1, error: 0, running: 0 });
   });
 
-  it('has a graph of nodes and edges, with states for an instant', async () => {
+  it('a job has a graph of nodes and edges, with states for an instant', async () => {
     type Graph = {
       nodes: { id: string; name: string; kind: string; state: string | null }[];
       edges: { from: string; to: string; kind: string }[];
@@ -170,7 +170,7 @@ describe('a job with a complex graph', () => {
     expect(plain.nodes.every((node) => node.state === null)).toBe(true);
   });
 
-  it('has tokens by instant, an overview of them, and durations', async () => {
+  it('a job has tokens by instant, an overview of them, and durations', async () => {
     const { stepD = '' } = await client.tasks(dag);
     const token = {
       task_id: stepD,
@@ -204,7 +204,7 @@ describe('a job with a complex graph', () => {
       expect((await client.get(`/api/jobs/${dag}/tokens/${bad}`)).status).toBe(400);
   });
 
-  it('has triggers that tell what became of their instants', async () => {
+  it('a job’s triggers show the results of their instants', async () => {
     const [trigger] = await client.read<{ trigger_id: string }[]>(`/api/jobs/${dag}/triggers`);
     const info = {
       trigger_id: anyText,
@@ -229,7 +229,7 @@ describe('a job with a complex graph', () => {
     });
   });
 
-  it('shows a task as its worker would be told it', async () => {
+  it('a task is shown in the form that its worker gets', async () => {
     const { stepA = '' } = await client.tasks(dag);
     expect(await client.read(`/api/tasks/${stepA}`)).toMatchObject({
       task_id: stepA,
@@ -249,17 +249,17 @@ describe('a job with a complex graph', () => {
   });
 });
 
-describe('the installation', () => {
-  it('is healthy, to whoever asks', async () => {
+describe('installation', () => {
+  it('the health check is open to all callers', async () => {
     const reply = await ask(`${product.url}/healthcheck`);
     expect([reply.status, reply.text, reply.headers['content-type']]).toEqual([200, 'OK', textWith('text/plain')]);
   });
 
-  it('counts its projects, workers and running tasks', async () => {
+  it('the status counts projects, workers and running tasks', async () => {
     expect(await client.read('/api/status')).toEqual({ num_projects: anyNumber, num_workers: 1, running_tasks: 0 });
   });
 
-  it('lists its schedulers', async () => {
+  it('the API lists schedulers', async () => {
     const [scheduler, ...others] = await client.read<object[]>('/api/schedulers');
     expect(others).toEqual([]);
     expect(scheduler).toMatchObject({
@@ -274,8 +274,8 @@ describe('the installation', () => {
     );
   });
 
-  it('lists its workers, one with what it has done', async () => {
-    const workers = await until('a heartbeat says that nothing runs', async () => {
+  it('the API lists workers, and one worker with its runs', async () => {
+    const workers = await until('a heartbeat reports that nothing runs', async () => {
       const listed = await client.read<{ uuid: string; running_tasks: number }[]>('/api/workers');
       return listed[0]?.running_tasks === 0 ? listed : undefined;
     });
@@ -314,7 +314,7 @@ describe('the installation', () => {
     ]);
   });
 
-  it("hears the heartbeat of one of Waterwheel's workers", async () => {
+  it("the API accepts the heartbeat of one of Waterwheel's workers", async () => {
     const { key } = await product.call('POST /api/keys', { body: { name: 'old worker', role: 'worker' } });
     const uuid = randomUUID();
     const beat = {

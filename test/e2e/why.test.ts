@@ -1,4 +1,4 @@
-/** `millrace why` on the real product: a task that nobody serves, one that waits for it, and the trigger before both. */
+/** `millrace why` on the real product: a task that no worker serves, one that waits for it, and the trigger before both. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { millrace, type Product, removeHome, startProduct } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
@@ -16,7 +16,7 @@ afterAll(async () => {
 
 const why = (what: string) => millrace(['why', what], { home: product.home });
 
-it('a run on a queue that nobody serves says so, and so does what waits for it', async () => {
+it('`why` explains a run on a queue without workers, and the task that waits for it', async () => {
   const { call } = product;
   const document = {
     project: 'shop',

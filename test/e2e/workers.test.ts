@@ -1,4 +1,4 @@
-/** Workers as processes of their own: queues, leaving in order and in a hurry, dying, and an API that goes away. */
+/** Workers as separate processes: queues, orderly and immediate shutdown, kills, and an API that goes away. */
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -52,7 +52,7 @@ function twice(mark: string = newId()): object {
 const pidOf = async (run: string): Promise<number> => Number(await waitForOutput(product, run, /pid (\d+)/));
 
 describe('queues', () => {
-  it('are served by those that name them, several by one; others leave their runs alone', async () => {
+  it('workers take runs only from the queues that they name', async () => {
     await worker({ args: ['--queue', 'left', '--queue', 'right', '--name', 'both'] });
     const [left, right] = await Promise.all(
       ['left', 'right'].map((queue) => runTask(product, { ...shell('echo served'), queue })),
@@ -60,7 +60,7 @@ describe('queues', () => {
     expect([left?.state, right?.state]).toEqual(['success', 'success']);
     const waiting = await startTask(product, { ...shell('echo served'), queue: 'third' });
     const unnamed = await startTask(product, shell('echo served'));
-    // the worker has polled again since: it was given something that came later
+    // the worker has polled again since, because it got a run that came later
     await runTask(product, { ...shell('true'), queue: 'left' });
     for (const run of [waiting, unnamed]) {
       expect(await product.call('GET /api/runs/{id}', { params: { id: run } })).toMatchObject({ started_at: null });
@@ -71,7 +71,7 @@ describe('queues', () => {
     expect(await endOf(product, unnamed)).toMatchObject({ state: 'success' });
   });
 
-  it('and runtimes together say what a worker takes', async () => {
+  it('a worker takes runs that match both its queues and its runtimes', async () => {
     await worker({ args: ['--runtime', 'none', '--queue', 'mixed'] });
     const process = await startTask(product, { ...shell('true'), queue: 'mixed' });
     expect(await runTask(product, { queue: 'mixed' })).toMatchObject({ state: 'success' });
@@ -81,12 +81,12 @@ describe('queues', () => {
   });
 });
 
-describe('a worker that is asked to end', () => {
+describe('worker that is stopped', () => {
   it.each([
-    // longer than it would wait if nobody had said so
+    // longer than the default drain
     ['SIGTERM', 6],
     ['SIGINT', 1],
-  ] as const)('by %s lets its task end first, if it does so in time', async (signal, seconds) => {
+  ] as const)('a worker that gets %s lets its task end first, if that happens in time', async (signal, seconds) => {
     const leaving = await worker({ env: { MILLRACE_DRAIN: '30s' } });
     const run = await startTask(product, shell(`echo pid $$; sleep ${seconds}; echo done`));
     await pidOf(run);
@@ -96,7 +96,7 @@ describe('a worker that is asked to end', () => {
     expect((await logOf(product, run)).toString()).toMatch(/done\n$/);
   });
 
-  it('gives the others back, and another worker has them at once, as the same attempt', async () => {
+  it('a stopped worker returns its other runs, and another worker gets them at once, as the same attempt', async () => {
     const leaving = await worker({ env: { MILLRACE_DRAIN: '100ms' } });
     const run = await startTask(product, twice());
     const pid = await pidOf(run);
@@ -108,7 +108,7 @@ describe('a worker that is asked to end', () => {
     expect(await endOf(product, run)).toMatchObject({ state: 'success', attempt: 1, lease: 2 });
   });
 
-  it('and asked again ends at once; its task dies with it, and the run comes back', async () => {
+  it('a worker that is stopped twice ends at once; its task dies with it, and the run comes back', async () => {
     const leaving = await worker({ env: { MILLRACE_DRAIN: '1h' } });
     const run = await startTask(product, twice());
     const pid = await pidOf(run);
@@ -135,7 +135,9 @@ it('the tasks of a worker that is killed (kill -9) die, and run again elsewhere'
   expect(await endOf(product, run, 60_000)).toMatchObject({ state: 'success', attempt: 1, lease: 2 });
 });
 
-it('a worker that stood still for longer than its lease kills what it has lost', { timeout: 60_000 }, async () => {
+it('a worker that was suspended for longer than its lease kills the runs that it has lost', {
+  timeout: 60_000,
+}, async () => {
   const frozen = await worker();
   const run = await startTask(product, twice());
   const pid = await pidOf(run);
@@ -160,7 +162,7 @@ describe('functions of a file', () => {
     export const prints = (input, { log }) => { console.log('to', input); log('the log'); };
     export const huge = () => 'x'.repeat(1e8);
   `;
-  it('cannot stop their worker, whatever they do', { timeout: 120_000 }, async () => {
+  it('functions cannot stop their worker, whatever they do', { timeout: 120_000 }, async () => {
     const file = join(folder, 'functions.mjs');
     await writeFile(file, source);
     const patient = await worker({ args: ['--functions', file, '--queue', 'functions', '--max-tasks', '4'] });
@@ -185,7 +187,7 @@ describe('functions of a file', () => {
     expect(await patient.end('SIGTERM')).toBe(0);
   });
 
-  it('that cannot be loaded end the worker with the reason', async () => {
+  it('functions that cannot be loaded end the worker with the reason', async () => {
     const file = join(folder, 'broken.mjs');
     await writeFile(file, 'export const = 1');
     await expect(worker({ args: ['--functions', file] })).rejects.toThrow(
@@ -193,7 +195,7 @@ describe('functions of a file', () => {
     );
   });
 
-  it('end with a worker that is killed, though they never yield', async () => {
+  it('functions that never yield end with a killed worker', async () => {
     const file = join(folder, 'endless.mjs');
     await writeFile(file, source);
     const dying = await worker({ args: ['--functions', file, '--queue', 'endless'] });
@@ -205,8 +207,10 @@ describe('functions of a file', () => {
   });
 });
 
-describe('while the API is away', () => {
-  it('tasks go on; what they printed and how they ended arrives afterwards', { timeout: 120_000 }, async () => {
+describe('API that is away', () => {
+  it('tasks continue while the API is away, and their output and results arrive afterwards', {
+    timeout: 120_000,
+  }, async () => {
     const home = await mkdtemp(join(tmpdir(), 'millrace-e2e-'));
     const args = ['--no-worker', '--port', String(await lastingPort())];
     const first = await startProduct({ home, args });
@@ -234,7 +238,7 @@ describe('while the API is away', () => {
     }
   });
 
-  it('a worker can be stopped: its tasks end, and it does not wait for an answer', { timeout: 60_000 }, async () => {
+  it('a worker can be stopped while the API is away, without waiting for an answer', { timeout: 60_000 }, async () => {
     const home = await mkdtemp(join(tmpdir(), 'millrace-e2e-'));
     const alone = await startProduct({ home, args: ['--no-worker'] });
     const leaving = await startWorkerProcess(alone, { env: { MILLRACE_DRAIN: '200ms' } });

@@ -1,7 +1,7 @@
 /**
- * The worst documents, placeholders and params that a client may send, while another client measures: nobody waits for
- * them. Waits are those of a machine that has nothing else to do: how much slower this one is at the moment another
- * process measures meanwhile, by the time that a fixed piece of work takes. The best of a few tries counts.
+ * The worst documents, placeholders and params that a client may send, while another client measures that its requests do not
+ * wait. Waits are scaled to an idle machine: another process measures meanwhile how much slower this machine is at the moment,
+ * by the time that a fixed piece of work takes. The best of a few tries counts.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ afterAll(async () => {
   await product.stop();
 });
 
-/** What nobody may wait longer than. */
+/** The longest wait that a client may have. */
 const mostWaitMs = 200;
 const tries = 5;
 const timeoutMs = 180_000;
@@ -101,7 +101,7 @@ const zones = Intl.supportedValuesOf('timeZone');
 const cron = (i: number): string => `${i % 60} ${Math.floor(i / 60) % 24} * * *`;
 const start = '2022-01-01T00:00:00Z';
 
-describe('nobody waits while a client sends YAML', () => {
+describe('other clients do not wait while a client sends YAML', () => {
   it.each([
     ['quotes', () => '"'.repeat(999_000)],
     ['open brackets', () => '['.repeat(95_000)],
@@ -124,7 +124,7 @@ describe('nobody waits while a client sends YAML', () => {
   );
 });
 
-describe('nobody waits while a client sends JSON', () => {
+describe('other clients do not wait while a client sends JSON', () => {
   it.each([
     ['2,000 tasks in a row', () => job({ tasks: many(2_000, (i) => (i === 0 ? task(0) : task(i, i - 1))) })],
     ['2,000 tasks behind a cycle', () => job({ tasks: many(2_000, (i) => task(i, Math.min(1_999, i + 1))) })],
@@ -175,7 +175,7 @@ describe('nobody waits while a client sends JSON', () => {
   );
 });
 
-describe('nobody waits while thirty connections send', () => {
+describe('other clients do not wait while thirty connections send', () => {
   const zoned = (i: number) => ({ name: `t${i}`, start, cron: cron(i), timezone: zones[i % zones.length] });
   it.each([
     ['small YAML of open brackets', () => '['.repeat(4_090), 'application/yaml'],
@@ -233,12 +233,12 @@ it(
   timeoutMs,
 );
 
-describe('nobody waits while large params', () => {
+describe('large params', () => {
   const params = { x: 'x'.repeat(262_000) };
-  /** Nobody takes its runs. */
+  /** No worker takes its runs. */
   const waiting = { queue: 'nobody', process: { command: ['x', '{{params.x}}'.repeat(20_000)] } };
 
-  it('are refused', async () => {
+  it('other clients do not wait while large params are refused', async () => {
     const { id } = await product.call('POST /api/jobs', { body: job({ tasks: [{ name: 'a', ...waiting }] }) });
     const body = JSON.stringify({ params: { x: 'x'.repeat(900_000) } });
     await expectNobodyWaits(async () => {
@@ -246,7 +246,7 @@ describe('nobody waits while large params', () => {
     });
   });
 
-  it('are expanded for somebody who looks at the run', async () => {
+  it('other clients do not wait while large params are expanded for a reader of the run', async () => {
     const { id } = await product.call('POST /api/jobs', { body: job({ tasks: [{ name: 'a', ...waiting }] }) });
     const { runs } = await product.call('POST /api/jobs/{id}/run', {
       params: { id },
@@ -259,7 +259,7 @@ describe('nobody waits while large params', () => {
     ['as a whole', '{{params.x}}'],
     ['and do not have', '{{params.none}}'],
   ])(
-    'are expanded for 8,000 variables that name them %s',
+    'other clients do not wait while large params are expanded for 8,000 variables that name them %s',
     async (_, placeholder) => {
       const env = Object.fromEntries(many(8_000, (i) => [`K${i}`, placeholder]));
       const tasks = [{ name: 'a', queue: 'nobody', process: { command: ['x'], env } }];
@@ -275,7 +275,7 @@ describe('nobody waits while large params', () => {
   );
 
   it(
-    'are claimed, with 60 runs that all have them',
+    'other clients do not wait while 60 runs with large params are claimed',
     async () => {
       const tasks = many(60, (i) => ({ name: `t${i}` }));
       const { id } = await product.call('POST /api/jobs', { body: job({ name: 'claimed', tasks }) });

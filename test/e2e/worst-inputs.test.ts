@@ -1,5 +1,5 @@
 /**
- * The worst that anybody can send, with a key and without: while it is sent, nobody else waits for more than 200 ms.
+ * The worst input that a client can send, with a key and without: meanwhile, no other client waits for more than 200 ms.
  *
  * A new kind of input is a line in one of the tables. `send` resolves when the server has dealt with it.
  */
@@ -149,7 +149,7 @@ describe('without a key', () => {
     for (const { socket } of connections) socket.destroy();
   });
 
-  it('connections that never finish their request keep nobody waiting', { timeout: 120_000 }, async () => {
+  it('connections that never finish their request do not delay others', { timeout: 120_000 }, async () => {
     const head =
       'POST /api/session HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n';
     const connections = repeat(200, '').map(() => openRaw(product.url));

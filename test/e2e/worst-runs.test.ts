@@ -1,6 +1,6 @@
 /**
- * The worst that runs can bring: their output, their stash values and their results. While these are read or written,
- * nobody else waits for more than 200 ms.
+ * The worst output, stash values and results of runs. While these are read or written, no other client waits for more than
+ * 200 ms.
  */
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -49,7 +49,7 @@ async function runProcess(process: object): Promise<{ id: string; state: string;
 }
 
 it(
-  'nobody waits while a WebSocket follows a log of a million empty lines',
+  'other clients do not wait while a WebSocket follows a log of a million empty lines',
   async () => {
     const { id, state } = await runProcess({ command: ['sh', '-c', 'yes "" | head -c 1000000'] });
     expect(state).toBe('success');
@@ -67,7 +67,7 @@ it(
 );
 
 it(
-  'a run whose variables name 100 MB of stash values ends and says so, and nobody waits for it',
+  'a run whose variables name 100 MB of stash values ends with that reason, and other clients do not wait',
   async () => {
     const names = Array.from({ length: 25 }, (_, i) => `large-${i}`);
     for (const name of names) {
@@ -84,7 +84,7 @@ it(
 );
 
 it(
-  'nobody waits while workers report results of very many values',
+  'other clients do not wait while workers report results of very many values',
   async () => {
     const { key } = await product.call('POST /api/keys', { body: { name: 'results', role: 'worker' } });
     const { id: tenant } = await product.call('GET /api/tenants/{name}', { params: { name: 'default' } });

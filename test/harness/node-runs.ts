@@ -14,7 +14,7 @@ export interface NodePlan {
   readonly env?: object;
 }
 
-/** Answers the ids of the runs that were created. */
+/** Returns the ids of the created runs. */
 export function queueNodes(db: Db, at: Date, plans: readonly NodePlan[]): Promise<string[]> {
   const works = plans.map(({ env = {} }) =>
     JSON.stringify({

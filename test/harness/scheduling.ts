@@ -2,7 +2,7 @@
 import type { Service } from '../../src/kernel/service.ts';
 import { sql } from '../../src/kernel/sql.ts';
 import { makeScheduler } from '../../src/scheduler/scheduler.ts';
-import { earlierMs } from '../../src/scheduler/triggers.ts';
+import { warmUpLeadMs } from '../../src/scheduler/triggers.ts';
 import { makeContext, type TestContext } from './engine-context.ts';
 import { type JobParts, makePipeline, type Pipeline, type TestJob } from './pipeline.ts';
 import { until } from './until.ts';
@@ -87,7 +87,7 @@ export class Schedule {
    */
   async waitsFor(at: string): Promise<void> {
     const { time } = this.line;
-    const plannedMs = new Date(at).getTime() - earlierMs(this.ctx.tenant.id);
+    const plannedMs = new Date(at).getTime() - warmUpLeadMs(this.ctx.tenant.id);
     await until(`waits for ${at}`, async () => {
       if (!time.isAwaited(at) && !time.isAwaited(plannedMs)) return undefined;
       return (await this.line.db.rows(sql`select 1 from catchup`)).length === 0 || undefined;

@@ -1,4 +1,4 @@
-/** What a turn of the launcher reads, made by hand: a world without tenants, and what may be in it. */
+/** Makes the input of a launcher's turn by hand: a world without tenants, and entries, hosts and slots for it. */
 import type { Reason, ReasonCode } from '../../src/control/reasons.ts';
 import { newId } from '../../src/kernel/id.ts';
 import type { LaunchHost } from '../../src/launcher/launch-queries.ts';

@@ -1,6 +1,6 @@
 /**
- * Every answer that holds a list is bounded: it comes in pages, or its endpoint is named here with what bounds it. A new
- * list without pages fails this test until somebody has decided what bounds it.
+ * Every list in an answer is bounded: it comes in pages, or its endpoint is named here with its bound. A new list without
+ * pages fails this test until its bound is named here.
  */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -56,13 +56,13 @@ const hasPages = ({ query }: Endpoint): boolean => query !== undefined && 'limit
 const all: EndpointTable = { ...tenantEndpoints, ...gatewayEndpoints };
 const reading = Object.entries(all).filter(([key]) => key.startsWith('GET '));
 
-describe('a list in an answer', () => {
-  it('comes in pages, or something else bounds it', () => {
+describe('list in an answer', () => {
+  it('every list comes in pages, or has another bound', () => {
     const unbounded = reading.filter(([key, endpoint]) => isList(endpoint) && !hasPages(endpoint) && !(key in bounds));
     expect(unbounded.map(([key]) => key)).toEqual([]);
   });
 
-  it('is named here only where it exists and has no pages', () => {
+  it('every endpoint named here exists, and has no pages', () => {
     const known = new Map<string, Endpoint>(reading);
     const stale = Object.keys(bounds).filter((key) => {
       const endpoint = known.get(key);

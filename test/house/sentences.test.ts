@@ -1,4 +1,4 @@
-/** Sentences are for people: no code decides by one. */
+/** Sentences are for users: no code decides by one. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

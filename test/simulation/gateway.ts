@@ -1,6 +1,7 @@
 /**
- * The simulated gateway. Polls wait and are claimed for together; reports that arrive close to each other are applied
- * together, and sometimes take the waiting polls along. It calls the real engine. It may die between any two steps and then loses all waiting polls and reports.
+ * The simulated gateway, which calls the real engine. Polls wait and are claimed for together; reports that arrive close to
+ * each other are applied together, and sometimes take the waiting polls along. It may die between any two steps, and then
+ * loses all waiting polls and reports.
  */
 import type { Heartbeat, Poll } from '../../src/contract/engine.ts';
 import type { ClaimedRun, HeldRun, Report } from '../../src/contract/wire.ts';

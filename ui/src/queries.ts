@@ -19,19 +19,19 @@ export const keys = {
   backfills: ['backfills'],
   fleet: ['fleet'],
   audit: ['audit'],
-  /** With what machines did. */
+  /** Including entries of machines. */
   auditOfAll: ['audit', 'everything'],
   accessKeys: ['access keys'],
   sessions: ['sessions'],
-  /** All that is known of tenants, and of who runs their schedulers. */
+  /** All data of tenants, and of the launchers and hosts that run their schedulers. */
   tenants: ['tenants'],
   tenantList: ['tenants', 'list'],
   tenant: (name: string, ...more: readonly unknown[]): QueryKey => ['tenants', 'one', name, ...more],
   pools: ['pools'],
   stash: ['stash'],
-  /** How a job fares: counts, tokens, runs, durations. */
+  /** The state of a job: counts, tokens, runs, durations. */
   jobState: (job: string, ...more: readonly unknown[]): QueryKey => ['job state', job, ...more],
-  /** What is written about a job: document, graph, versions, triggers. */
+  /** The definition of a job: document, graph, versions, triggers. */
   jobWritten: (job: string, ...more: readonly unknown[]): QueryKey => ['job written', job, ...more],
   run: (id: string, ...more: readonly unknown[]): QueryKey => ['run', id, ...more],
 } as const;

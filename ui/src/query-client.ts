@@ -1,4 +1,4 @@
-/** The cache of answers: what is tried again, and what a session's end means. */
+/** The query cache: which requests are retried, and what happens when the session ends. */
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { isDatabaseFault, statusOf } from './client.ts';
 import { keys } from './queries.ts';
@@ -6,8 +6,8 @@ import { keys } from './queries.ts';
 const retriesOnTrouble = 2;
 
 /**
- * Another try may help when nobody answered or the server stumbled; a refusal stays a refusal. A fault of the database is shown
- * at once, and `tenants/access.tsx` has everything read again when it is over.
+ * Retries requests without an answer and server errors; refusals are final. A fault of the database is shown at once, and
+ * `tenants/access.tsx` has everything read again when it is over.
  */
 function mayRetry(failures: number, error: Error): boolean {
   if (isDatabaseFault(error)) return false;
@@ -16,7 +16,7 @@ function mayRetry(failures: number, error: Error): boolean {
 }
 
 export function makeQueryClient(): QueryClient {
-  // a session that ended is found out by whatever is asked next: asking who we are brings the sign-in page
+  // the next request notices that the session has ended; reading `/api/me` then leads to the sign-in page
   const noticeSignOut = (error: Error): void => {
     if (statusOf(error) === 401) void client.invalidateQueries({ queryKey: keys.me });
   };

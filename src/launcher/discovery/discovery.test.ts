@@ -21,7 +21,7 @@ const all: DiscoveryRules = { discover: 'all', controlDatabase: 'control' };
 const registered: DiscoveryRules = { ...all, discover: 'registered' };
 
 describe('discovery', () => {
-  it('finds databases that are no tenants, but not templates, refusing ones, and what is not for tenants', () => {
+  it('discovery finds new databases, except templates, closed ones, and those reserved by PostgreSQL or us', () => {
     const databases = [
       database(1, 'control'),
       database(2, 'postgres'),
@@ -35,13 +35,13 @@ describe('discovery', () => {
     expect(isNothing(discover([tenant('known', 5)], databases, registered))).toBe(true);
   });
 
-  it('does not take a name that is taken, nor a database that a tenant elsewhere is said to have', () => {
+  it('discovery gives a new tenant a free name, and skips a database name that a tenant elsewhere has', () => {
     const tenants = [tenant('a', 7, { database: 'b' }), tenant('default', null, { database: 'far', elsewhere: true })];
     const { found } = discover(tenants, [database(7, 'b'), database(8, 'a'), database(9, 'far')], all);
     expect(found).toMatchObject([{ name: 'a-8', database: 'a' }]);
   });
 
-  it('sees the database of a registered tenant, and one that was made anew under the same name', () => {
+  it('discovery records the oid of a registered tenant’s database, also if it was created again', () => {
     const tenants = [tenant('a', null), tenant('b', 3)];
     const { seen, gone } = discover(tenants, [database(1, 'a'), database(4, 'b')], registered);
     expect(seen).toEqual([
@@ -51,7 +51,7 @@ describe('discovery', () => {
     expect(gone).toEqual([]);
   });
 
-  it('follows a rename, with the name where that was the database’s and is free', () => {
+  it('discovery follows a renamed database, and renames a tenant of the same name if the new name is free', () => {
     const tenants = [tenant('a', 1), tenant('shop', 2, { database: 'b' }), tenant('c', 3)];
     const databases = [database(1, 'a2'), database(2, 'b2'), database(3, 'shop')];
     expect(discover(tenants, databases, registered).renamed).toMatchObject([
@@ -61,7 +61,7 @@ describe('discovery', () => {
     ]);
   });
 
-  it('lets two databases change names with each other, and leaves a name to whoever has it', () => {
+  it('discovery follows two databases that swap names, and does not take the name of another tenant', () => {
     const swapped = [database(1, 'b'), database(2, 'a'), database(3, 'c2')];
     const tenants = [tenant('a', 1), tenant('b', 2), tenant('c', 3), tenant('c2', 9)];
     expect(discover(tenants, swapped, registered).renamed).toMatchObject([
@@ -72,7 +72,7 @@ describe('discovery', () => {
     ]);
   });
 
-  it('gives a database’s name to the tenant whose it is, and another to one that is gone or elsewhere', () => {
+  it('discovery gives a database’s name to its tenant, and a marked name to a tenant that is gone or elsewhere', () => {
     const far = tenant('default', null, { database: 'far', elsewhere: true });
     const long = 'ü'.repeat(31);
     const tenants = [tenant('gone', 1, { database: long }), far, tenant('a', 2, { name: 'x' }), tenant('y', 3)];
@@ -86,13 +86,13 @@ describe('discovery', () => {
     expect(renamed.map(({ name }) => name)).toEqual(['gone', 'default', 'x', 'far']);
   });
 
-  it('says of a database that no address can mean that it has to be renamed, and does not find one', () => {
+  it('a database whose name cannot be written in an address is reported, and not discovered', () => {
     const databases = [database(1, 'what?'), database(2, 'a/../b'), database(3, '.'), database(4, '..')];
     expect([...presences([tenant('a', 1)], databases).values()]).toEqual(['unnameable']);
     expect(discover([tenant('a', 1)], databases, all).found).toEqual([]);
   });
 
-  it('forgets those it found; and where all are discovered, all but the default and those never seen', () => {
+  it('discovery forgets discovered tenants whose database is gone; with `all` also registered ones', () => {
     const tenants = [
       tenant('found', 1, { discovered: true }),
       tenant('made', 2),
@@ -105,7 +105,7 @@ describe('discovery', () => {
     expect(names(all)).toEqual(['found', 'made']);
   });
 
-  it('does not take another tenant’s database for one that was made anew', () => {
+  it('discovery does not mistake another tenant’s database for a recreated one', () => {
     const tenants = [tenant('a', 1), tenant('b', 2)];
     const { seen, renamed } = discover(tenants, [database(2, 'a')], registered);
     expect(seen).toEqual([]);
@@ -115,7 +115,7 @@ describe('discovery', () => {
     ]);
   });
 
-  it('says of each database whether it can be had', () => {
+  it('each tenant’s database has a presence', () => {
     const tenants = [
       tenant('a', 1),
       tenant('b', 2),

@@ -1,7 +1,7 @@
 /**
- * Tenants and the databases of the server, brought together: new databases become tenants where the installation discovers,
- * renamed ones are followed by their oid, and tenants whose database is gone go with it. What is to be done is worked out
- * by a pure function; it is written with its events in one transaction.
+ * Compares tenants with the databases of the server: new databases become tenants if the installation discovers, renamed ones
+ * are followed by their oid, and discovered tenants are deleted when their database is gone. A pure function decides; the
+ * changes and their events are written in one transaction.
  */
 import { defaultTenant } from '../../contract/tenants.ts';
 import { append, type EventDraft, tenantTopic } from '../../events/append.ts';
@@ -15,7 +15,7 @@ export interface Database {
   readonly oid: number;
   readonly name: string;
   readonly template: boolean;
-  /** Takes connections, and is not the rest of a drop that was interrupted. */
+  /** Accepts connections, and its drop was not interrupted. */
   readonly connectable: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface KnownTenant {
 }
 
 export interface DiscoveryRules {
-  /** `registered`: only those that somebody has made tenants. */
+  /** `registered`: only databases that were registered as tenants. */
   readonly discover: 'all' | 'registered';
   readonly controlDatabase: string;
 }
@@ -42,9 +42,9 @@ export interface Discovered {
     readonly database: string;
     readonly oid: number;
   }[];
-  /** Its database is this one: seen for the first time, or made anew under the same name. */
+  /** The oid of a tenant's database is new: it was seen for the first time, or created again under the same name. */
   readonly seen: readonly { readonly id: string; readonly from: number | null; readonly oid: number }[];
-  /** Its database is called otherwise; or is gone, and another one has its name. */
+  /** The tenant's database was renamed; or it is gone, and another one has its name. */
   readonly renamed: readonly {
     readonly id: string;
     readonly from: { readonly name: string; readonly database: string };
@@ -59,8 +59,8 @@ export interface Discovered {
   }[];
 }
 
-/** Of a database, in bytes. */
-const longestName = 63;
+/** PostgreSQL's limit for names. */
+const maxNameBytes = 63;
 
 export function readDatabases(db: Db): Promise<Database[]> {
   return db.rows<Database>(sql`
@@ -68,7 +68,7 @@ export function readDatabases(db: Db): Promise<Database[]> {
       from pg_database`);
 }
 
-/** Of each tenant's database. */
+/** The presence of each tenant's database. */
 export function presences(
   tenants: readonly KnownTenant[],
   databases: readonly Database[],
@@ -85,7 +85,7 @@ function presenceOf({ elsewhere }: KnownTenant, database: Database | undefined):
   return database.connectable ? 'there' : 'refusing';
 }
 
-/** Which database is each tenant's: the one it has had, whatever that is called now; else one of its name that is nobody's. */
+/** Finds each tenant's database: the one with the recorded oid, whatever its name; else an unclaimed one of the recorded name. */
 function identify(tenants: readonly KnownTenant[], databases: readonly Database[]): ReadonlyMap<string, Database> {
   const byOid = new Map(databases.map((database) => [database.oid, database]));
   const byName = new Map(databases.map((database) => [database.name, database]));
@@ -102,7 +102,7 @@ function identify(tenants: readonly KnownTenant[], databases: readonly Database[
   return which;
 }
 
-/** Total: whatever there is, no two tenants have one name or one database in what comes of it. */
+/** Works for any input: in the result, no two tenants have the same name or database. */
 export function discover(
   tenants: readonly KnownTenant[],
   databases: readonly Database[],
@@ -128,7 +128,7 @@ export function discover(
 }
 
 function isForgotten({ name, databaseOid, discovered, elsewhere }: KnownTenant, rules: DiscoveryRules): boolean {
-  // one that was never seen may be about to be made
+  // a tenant without an oid may be about to be created
   return name !== defaultTenant && !elsewhere && databaseOid !== null && (discovered || rules.discover === 'all');
 }
 
@@ -137,7 +137,7 @@ interface Title {
   readonly database: string;
 }
 
-/** What each tenant and its database are called from now on. Who has a database has its name; who has none gives way. */
+/** The names of each tenant and its database from now on. A tenant without a database gives way to one with that name. */
 function titlesOf(tenants: readonly KnownTenant[], which: ReadonlyMap<string, Database>): Map<string, Title> {
   const present = tenants.filter(({ id }) => which.has(id));
   const absent = tenants.filter(({ id }) => !which.has(id));
@@ -145,7 +145,7 @@ function titlesOf(tenants: readonly KnownTenant[], which: ReadonlyMap<string, Da
   const databases = new Map<string, string>();
   for (const tenant of [...present, ...absent]) {
     const wanted = which.get(tenant.id)?.name ?? tenant.database;
-    const database = unlike(taken, wanted, (n) => withoutItsName(tenant, wanted, n));
+    const database = chooseFree(taken, wanted, (n) => markAbsent(tenant, wanted, n));
     taken.add(database);
     databases.set(tenant.id, database);
   }
@@ -158,21 +158,21 @@ function titlesOf(tenants: readonly KnownTenant[], which: ReadonlyMap<string, Da
   );
 }
 
-/** The first that is not taken. */
-function unlike(taken: ReadonlySet<string>, wanted: string, other: (n: number) => string): string {
+/** Returns the first name that is not taken: `wanted`, or one of its alternatives. */
+function chooseFree(taken: ReadonlySet<string>, wanted: string, other: (n: number) => string): string {
   let name = wanted;
   for (let n = 1; taken.has(name); n++) name = other(n);
   return name;
 }
 
-/** Its database is gone or elsewhere, and another one has its name now. Short enough that PostgreSQL cuts nothing off. */
-function withoutItsName({ id, databaseOid, elsewhere }: KnownTenant, name: string, n: number): string {
+/** Marks the name of a database that is gone or elsewhere, because another one has its name now. At most 63 bytes long. */
+function markAbsent({ id, databaseOid, elsewhere }: KnownTenant, name: string, n: number): string {
   const what = elsewhere ? 'elsewhere' : `gone, ${databaseOid ?? id}`;
   const mark = n === 1 ? ` (${what})` : ` (${what}, ${n})`;
-  return `${cut(name, longestName - Buffer.byteLength(mark))}${mark}`;
+  return `${cut(name, maxNameBytes - Buffer.byteLength(mark))}${mark}`;
 }
 
-/** A tenant that is called like its database stays so, where no other has that name. Two may change names with each other. */
+/** A tenant with the name of its database is renamed with it, if the new name is free. Two tenants may swap names. */
 function namesOf(tenants: readonly KnownTenant[], which: ReadonlyMap<string, Database>): Map<string, string> {
   const wishes = new Map<string, string>();
   for (const { id, name, database } of tenants) {
@@ -180,7 +180,7 @@ function namesOf(tenants: readonly KnownTenant[], which: ReadonlyMap<string, Dat
     if (name === database && name !== defaultTenant && to !== name) wishes.set(id, to);
   }
   const kept = new Set(tenants.filter(({ id }) => !wishes.has(id)).map(({ name }) => name));
-  // who has to keep its name keeps another from having it
+  // a tenant that keeps its name may prevent another from taking it, and so on
   for (let before = -1; before !== wishes.size; ) {
     before = wishes.size;
     for (const { id, name } of tenants) {
@@ -216,7 +216,7 @@ function findNew(
       return connectable && !template && !own && !claimed.has(oid) && !registered.has(name) && isAddressable(name);
     })
     .map(({ oid, name: database }) => {
-      const name = unlike(names, database, (n) => (n === 1 ? `${database}-${oid}` : `${database}-${oid}-${n}`));
+      const name = chooseFree(names, database, (n) => (n === 1 ? `${database}-${oid}` : `${database}-${oid}-${n}`));
       names.add(name);
       return { id: newId(), name, database, oid };
     });
@@ -227,8 +227,8 @@ export function isNothing({ found, seen, renamed, gone }: Discovered): boolean {
 }
 
 /**
- * In a transaction of the launcher's. Whoever was faster wins: a tenant that was made, renamed or dropped by hand since it was
- * read is left as it is, and nothing is said of it.
+ * Call it in a transaction of the launcher. A tenant that was created, renamed or dropped since it was read stays as it is,
+ * and gets no event.
  */
 export async function writeDiscovered(tx: Db, { found, seen, renamed, gone }: Discovered, at: Date): Promise<void> {
   const forgotten = await writeGone(tx, gone);
@@ -241,7 +241,7 @@ export async function writeDiscovered(tx: Db, { found, seen, renamed, gone }: Di
       .map(({ id, name, database }) => draft('tenant.gone', id, { name, database })),
     ...renamed
       .filter(({ id }) => called.has(id))
-      .map(({ id, from, name, database }) => draft('tenant.renamed', id, renaming(from, { name, database }))),
+      .map(({ id, from, name, database }) => draft('tenant.renamed', id, makeRenamedBody(from, { name, database }))),
     ...found
       .filter(({ id }) => made.has(id))
       .map(({ id, name, database }) => draft('tenant.discovered', id, { name, database })),
@@ -254,8 +254,8 @@ interface Called {
   readonly database: string;
 }
 
-/** What is told of a tenant that is called otherwise, or whose database is, by a command or by plain SQL. */
-export function renaming(from: Called, { name, database }: Called): EventDraft['body'] {
+/** The body of the event for a renamed tenant or database, by a command or by plain SQL. */
+export function makeRenamedBody(from: Called, { name, database }: Called): EventDraft['body'] {
   return { name, from: from.name, to: name, from_database: from.database, database };
 }
 
@@ -282,8 +282,8 @@ async function writeSeen(tx: Db, seen: Discovered['seen']): Promise<void> {
 }
 
 /**
- * In two steps: two databases may have changed names with each other. What they are called in between is longer than any
- * database's name can be.
+ * Writes in two steps, because two databases may have swapped names. The names in between are longer than any database's name
+ * can be.
  */
 async function writeRenamed(tx: Db, renamed: Discovered['renamed']): Promise<Set<string>> {
   if (renamed.length === 0) return new Set();

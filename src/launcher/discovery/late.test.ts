@@ -1,4 +1,4 @@
-/** What was found is written late: what somebody has done to a tenant since it was read stays, and nothing is said of it. */
+/** Discoveries that are written late: changes that were made since the read stay, and get no event. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type ControlDatabase, makeControlDatabase } from '../../../test/harness/fresh-database.ts';
 import { newId } from '../../kernel/id.ts';
@@ -32,8 +32,8 @@ const tenants = () =>
     select name, database, database_oid as oid from tenant order by name`);
 const events = () => control.db.rows<{ type: string }>(sql`select type from event where topic_id = 1 order by seq`);
 
-describe('what was found late', () => {
-  it('does not forget a tenant whose database was made anew and seen since', async () => {
+describe('late discovery', () => {
+  it('a tenant whose database was created again and recorded since is not forgotten', async () => {
     const [made, gone] = [await register('made', 1), await register('gone', 2)];
     await control.db.exec(sql`update tenant set database_oid = 3 where id = ${made.id}`);
     await write([made, gone], []);
@@ -41,7 +41,7 @@ describe('what was found late', () => {
     expect(await events()).toEqual([{ type: 'tenant.gone' }]);
   });
 
-  it('does not give a tenant back the name that it had', async () => {
+  it('a tenant that was renamed since keeps its new name', async () => {
     const [one, other] = [await register('one', 1), await register('other', 2)];
     await control.db.exec(sql`update tenant set name = 'new', database = 'new' where id = ${one.id}`);
     await write([one, other], [database(1, 'between'), database(2, 'other2')]);
@@ -50,20 +50,20 @@ describe('what was found late', () => {
       { name: 'other2', database: 'other2', oid: 2 },
     ]);
     expect(await events()).toEqual([{ type: 'tenant.renamed' }]);
-    // as a command tells it
+    // the same body as in the event of a command
     expect(await control.db.rows(sql`select body::jsonb as body from event where type = 'tenant.renamed'`)).toEqual([
       { body: { name: 'other2', from: 'other', to: 'other2', from_database: 'other', database: 'other2' } },
     ]);
   });
 
-  it('does not say of a tenant that its database is another than the one that was seen since', async () => {
+  it('a database oid that was recorded since is not overwritten', async () => {
     const one = await register('one', null);
     await control.db.exec(sql`update tenant set database_oid = 7 where id = ${one.id}`);
     await write([one], [database(5, 'one')]);
     expect(await tenants()).toEqual([{ name: 'one', database: 'one', oid: 7 }]);
   });
 
-  it('says nothing of a tenant that was dropped since', async () => {
+  it('a tenant that was dropped since gets no event', async () => {
     const one = await register('one', 1);
     await control.db.exec(sql`delete from tenant`);
     await write([one], []);

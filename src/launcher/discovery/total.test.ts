@@ -1,4 +1,4 @@
-/** Whatever databases and tenants there are, discovery writes something that the database takes, and then has nothing to do. */
+/** For any databases and tenants, the database accepts what discovery writes, and the next discovery finds nothing to do. */
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type ControlDatabase, makeControlDatabase } from '../../../test/harness/fresh-database.ts';
@@ -13,13 +13,13 @@ import {
   writeDiscovered,
 } from './discovery.ts';
 
-/** Few, so that they clash; some look like what discovery makes up. */
+/** Few names, so that they clash. Some look like names that discovery makes up. */
 const names = ['a', 'b', 'a-100', 'a (gone, 100)', 'default', 'it\'s; "%s" ü', 'x'.repeat(63), 'what?', 'caf\uFFFD'];
 const name = fc.constantFrom(...names);
 const place = fc.nat(6);
 const flag = fc.boolean();
 
-/** What people do in plain SQL and by hand, and the launcher's look. */
+/** Acts of users in plain SQL, and the launcher's discovery (`look`). */
 const act = fc.oneof(
   fc.record({ kind: fc.constant('create'), name, template: flag, connectable: flag }),
   fc.record({ kind: fc.constant('rename'), place, name }),
@@ -32,7 +32,7 @@ type Act = typeof act extends fc.Arbitrary<infer T> ? T : never;
 
 const rules = fc.record({ discover: fc.constantFrom('all', 'registered'), controlDatabase: fc.constant('control') });
 
-/** A server as its `pg_database` shows it; two databases may read alike where their names are not text. */
+/** A server as `pg_database` shows it. Two databases may have the same name if their names are not valid text. */
 class Server {
   databases: Database[] = [];
   #oid = 100;
@@ -88,7 +88,7 @@ beforeAll(async () => {
 afterAll(() => control.close());
 
 describe('discovery', () => {
-  it('comes to an end that the database takes, whatever there is', { timeout: 120_000 }, async () => {
+  it('discovery converges to a state that the database accepts, for any input', { timeout: 120_000 }, async () => {
     const story = fc.record({ acts: fc.array(act, { maxLength: 24 }), rules, isFar: flag });
     await fc.assert(
       fc.asyncProperty(story, async ({ acts, rules: by, isFar }) => {

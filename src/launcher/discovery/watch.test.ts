@@ -1,4 +1,4 @@
-/** Who counts as being in the way of a tenant, look after look. */
+/** Which transactions count as blocking a tenant, over successive polls. */
 import { expect, it } from 'vitest';
 import { makeInstalledTenant } from '../../../test/harness/fresh-database.ts';
 import { serverAddress } from '../../../test/harness/postgres-server.ts';
@@ -28,24 +28,24 @@ it('a migration counts at once', () => {
   expect(watch.note([], 1)).toBe(true);
 });
 
-it('who has locked tables counts when that lasts and an engine has waited for them, until it ends', () => {
+it('a transaction that has locked tables counts once it has lasted 2 s and an engine has waited, until it ends', () => {
   const watch = new Watch();
   const news = [blocking, idle, idle, blocking].map((seen, i) => watch.note([seen], i * 900));
   expect(news).toEqual([false, false, false, true]);
-  expect(watch.note([idle], 3_600), 'that nobody waits any more does not unlock them').toBe(false);
+  expect(watch.note([idle], 3_600), 'the tables stay locked although no engine waits any more').toBe(false);
   expect(watch.current).toEqual([idle]);
-  expect(watch.overdue(60_000, { drain: 0, database: 0 }), 'nobody is ended for its sake').toEqual([]);
+  expect(watch.overdue(60_000, { drain: 0, database: 0 }), 'no connection is ended for it').toEqual([]);
   expect(watch.note([], 4_500)).toBe(true);
-  expect(watch.note([blocking], 5_400), 'the next one begins anew').toBe(false);
+  expect(watch.note([blocking], 5_400), 'the next transaction counts from zero').toBe(false);
 });
 
-it('who has locked tables that no engine waits for never counts', () => {
+it('a transaction whose locked tables no engine waits for never counts', () => {
   const watch = new Watch();
   expect([0, 5_000, 50_000].map((at) => watch.note([idle], at))).toEqual([false, false, false]);
   expect(watch.current).toEqual([]);
 });
 
-it('locks on tables are seen once per transaction, with who waits for them; those of engines are not', async () => {
+it('locks on tables are seen once per transaction, with whether an engine waits; locks of engines are not seen', async () => {
   const tenant = await makeInstalledTenant();
   const drainShared = 'select pg_advisory_lock_shared(7345, 4)';
   await withClient(tenant.address, (locker) =>
@@ -63,7 +63,7 @@ it('locks on tables are seen once per transaction, with who waits for them; thos
         const waiting = await locker.query(`select from pg_locks where not granted and database = ${oid}`);
         return waiting.rows.length > 0 || undefined;
       });
-      expect(await seen(), 'it is no engine that waits').toMatchObject([{ what: 'tables', pid, inTheWay: false }]);
+      expect(await seen(), 'the waiter is not an engine').toMatchObject([{ what: 'tables', pid, inTheWay: false }]);
       await locker.query('rollback');
       await reading;
       await waiter.query(drainShared);
@@ -80,7 +80,7 @@ it('locks on tables are seen once per transaction, with who waits for them; thos
   await tenant.close();
 });
 
-it('of two that want a tenant for themselves the one that has it comes last: it is the one to name', async () => {
+it('of two transactions that request drain, the one that holds it comes last, because that one is named', async () => {
   const tenant = await makeInstalledTenant();
   const drain = 'begin; select pg_advisory_xact_lock(7345, 4)';
   await withClient(tenant.address, (waiter) =>

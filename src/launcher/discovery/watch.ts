@@ -14,16 +14,16 @@ export interface Sighting {
   readonly what: 'drain' | 'database' | 'tables';
   /** Null: a prepared transaction, which no backend runs. */
   readonly pid: number | null;
-  /** Tells one transaction from the next of the same backend. */
+  /** Distinguishes successive transactions of the same backend. */
   readonly virtualTransaction: string;
-  /** Null: it has none yet. */
+  /** Null: no id has been assigned yet. */
   readonly xid: string | null;
   readonly granted: boolean;
-  /** Of `tables`: a connection of an engine waits for one of them. */
+  /** For `tables`: a connection of an engine waits for one of them. */
   readonly inTheWay: boolean;
 }
 
-/** Modes that no connection takes by being opened. */
+/** Lock modes that are not taken by merely opening a connection. */
 const strong = ['ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'];
 
 export function readSightings(db: Db): Promise<Sighting[]> {
@@ -46,7 +46,7 @@ export function readSightings(db: Db): Promise<Sighting[]> {
               and classid = ${locks.drain[0]}::integer::oid and objid = ${locks.drain[1]}::integer::oid)
           or (locktype = 'object' and classid = 'pg_database'::regclass and mode = any(${strong}::text[]))
        union all
-      -- an engine's own are over soon
+      -- locks of engines are left out: they are short
       select database, 'tables', pid, virtualtransaction, true, bool_or(awaited.relation is not null)
         from held
         left join awaited using (database, relation)
@@ -56,7 +56,7 @@ export function readSightings(db: Db): Promise<Sighting[]> {
     select oid as "databaseOid", what, pid, virtualtransaction as "virtualTransaction", granted, in_the_way as "inTheWay", own.xid
       from seen
       left join lateral (
-        -- 32 bits of it are known; the rest follows from the next one's. Of savepoints the outermost is meant
+        -- pg_locks shows 32 bits; the rest follows from the next transaction id. Of savepoints, take the outermost
         select min(case when at < next then at else at - 4294967296 end)::text as xid
           from (select (next / 4294967296) * 4294967296 + x.transactionid::text::bigint as at, next
                   from held x
@@ -64,17 +64,17 @@ export function readSightings(db: Db): Promise<Sighting[]> {
                  where x.locktype = 'transactionid' and x.mode = 'ExclusiveLock' and x.granted
                    and x.virtualtransaction = seen.virtualtransaction) whole
       ) own on true
-     -- of several the last is named: one that holds comes after those who wait for it
+     -- the last one is named: a holder comes after those that wait for it
      order by oid, what <> 'tables', what, granted, virtualtransaction`);
 }
 
-/** Whoever has locked tables for less is as good as done. */
+/** A transaction that has locked tables counts after this time; most end sooner. */
 const patienceMs = 2_000;
 
-/** One look after the other, and since when each thing has been in sight. */
+/** Follows sightings over successive polls: since when each has been seen, and which of them count. */
 export class Watch {
   readonly #since = new Map<string, number>();
-  /** Who was ever seen in the way: that others have gone away from a locked table does not unlock it. */
+  /** Transactions that an engine has ever waited for. They still count when no engine waits, because the lock remains. */
   readonly #inTheWay = new Set<string>();
   #current: readonly Sighting[] = [];
 
@@ -82,7 +82,7 @@ export class Watch {
     return this.#current;
   }
 
-  /** Whether anything has come or gone. `nowMs` is of a clock that only runs. */
+  /** Returns whether the counting sightings have changed. `nowMs`: of a monotonic clock. */
   note(sightings: readonly Sighting[], nowMs: number): boolean {
     const keys = new Set(sightings.map(keyOf));
     for (const memory of [this.#since, this.#inTheWay])
@@ -101,7 +101,7 @@ export class Watch {
     return this.#inTheWay.has(key) && nowMs - (this.#since.get(key) ?? nowMs) >= patienceMs;
   }
 
-  /** Databases for whose sake somebody has been waiting for so long: `drain` was not granted, or the command goes on. */
+  /** Databases for which `drain` has not been granted, or a command has been waiting, for at least `afterMs`. */
   overdue(nowMs: number, afterMs: Readonly<Record<'drain' | 'database', number>>): number[] {
     const late = this.#current.filter(
       (sighting) =>
@@ -119,7 +119,7 @@ export class Watch {
   }
 }
 
-/** The same transaction, whether or not it has been granted its lock. */
+/** Identifies the transaction, whether or not its lock has been granted. */
 export function keyOf({ databaseOid, what, pid, virtualTransaction }: Sighting): string {
   return `${databaseOid} ${what} ${pid ?? ''} ${virtualTransaction}`;
 }

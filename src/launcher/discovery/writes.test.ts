@@ -1,4 +1,4 @@
-/** What was found of one tenant and cannot be written keeps nothing else from being so. */
+/** A discovery about one tenant that cannot be written does not prevent the others from being written. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type ControlDatabase, makeControlDatabase } from '../../../test/harness/fresh-database.ts';
 import { newId } from '../../kernel/id.ts';
@@ -14,13 +14,13 @@ beforeEach(async () => {
 });
 afterEach(() => control.close());
 
-const told: unknown[] = [];
+const logged: unknown[] = [];
 const warn = (fields: unknown): void => {
-  told.push(fields);
+  logged.push(fields);
 };
 const log: Log = { ...silent, warn };
 
-it('the others are found, renamed and forgotten; who is to blame is left out for a while, and told of once', async () => {
+it('a tenant that cannot be written is left out for a while and logged once; others are found, renamed and forgotten', async () => {
   const { db, pool, address } = control;
   const [bad, renamed, gone] = [newId(), newId(), newId()];
   for (const [at, id] of [bad, renamed, gone].entries())
@@ -44,5 +44,5 @@ it('the others are found, renamed and forgotten; who is to blame is left out for
   expect(names.map(({ name }) => name)).toEqual(['new', 'other', 't0']);
   const nothing = { found: [], renamed: [], gone: [] };
   expect(await discovery.write({ ...nothing, seen: changed.seen }, 0, new Date())).toBe(false);
-  expect(told).toEqual([expect.objectContaining({ tenant: bad })]);
+  expect(logged).toEqual([expect.objectContaining({ tenant: bad })]);
 });

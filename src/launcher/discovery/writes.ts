@@ -25,19 +25,19 @@ export class Discovery {
 
   constructor(options: DiscoveryOptions) {
     this.#options = options;
-    this.#rejected = new RejectedTenants(options.log, 'what was found on the server');
+    this.#rejected = new RejectedTenants(options.log, 'discovery');
   }
 
-  /** Answers whether anything was written. */
+  /** Returns whether anything was written. */
   async write(changed: Discovered, epoch: number, at: Date): Promise<boolean> {
     const { without, again } = this.#rejected.current();
-    // those whose time has come go with the others again: two that have changed names cannot be written by themselves
+    // tenants that are due for a retry are written with the others: two that have swapped names cannot be written singly
     const names = new Map([...namesIn(changed)].filter(([key]) => !without.has(key) || again.includes(key)));
     const write = async (keys: readonly string[]): Promise<void> => {
       const among = new Set(keys);
       const part = partOf(changed, (key) => among.has(key));
       await asLauncher(this.#options.db, epoch, (tx) => writeDiscovered(tx, part, at));
-      for (const { id } of everyoneIn(part)) hintChanged(this.#options.hub, id);
+      for (const { id } of tenantsIn(part)) hintChanged(this.#options.hub, id);
     };
     const refused = await isolateRejected([...names.keys()], write, { isRejection: isStatementRejection });
     this.#rejected.note(refused, again, (key) => names.get(key) ?? key);
@@ -45,16 +45,16 @@ export class Discovery {
   }
 }
 
-function everyoneIn({ found, seen, renamed, gone }: Discovered): { readonly id: string; readonly name?: string }[] {
+function tenantsIn({ found, seen, renamed, gone }: Discovered): { readonly id: string; readonly name?: string }[] {
   return [...found, ...seen, ...renamed, ...gone];
 }
 
-/** A database that is no tenant yet is given another id each time that it is found. */
+/** A new database is identified by its oid, because it gets another tenant id at each discovery. */
 const keyOf = ({ oid }: Discovered['found'][number]): string => `oid ${oid}`;
 
-/** By tenant, or by new database. */
+/** Names by tenant id, or by the key of a new database. */
 function namesIn({ found, ...known }: Discovered): Map<string, string> {
-  const names = new Map(everyoneIn({ found: [], ...known }).map(({ id, name }) => [id, name ?? id]));
+  const names = new Map(tenantsIn({ found: [], ...known }).map(({ id, name }) => [id, name ?? id]));
   for (const each of found) names.set(keyOf(each), each.name);
   return names;
 }

@@ -1,4 +1,4 @@
-/** The engine of release 0.1.0, as it was built then, in this shell. */
+/** The engine of release 0.1.0, as it was built then, loaded by this release. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -61,11 +61,11 @@ async function post(path: string, body: unknown): Promise<unknown> {
   return answer.json();
 }
 
-it('An engine of contract 3 says which contract it speaks, and has neither a bus nor flows', () => {
+it('An engine of contract 3 reports its contract, and has neither a bus nor flows', () => {
   expect([old.contract, old.bus, old.flows]).toEqual([3, undefined, undefined]);
 });
 
-it('An engine of contract 3 serves its API, fires, hands out runs and takes their results, and its hints arrive', async () => {
+it('An engine of contract 3 serves its API, fires triggers, hands out runs, accepts results, and sends hints', async () => {
   const ready: unknown[] = [];
   ctx.hub.on('ready', ctx.tenant.id, (lanes) => void ready.push(lanes));
   const scheduler = old.scheduler(ctx);
@@ -102,7 +102,7 @@ it('An engine of contract 3 serves its API, fires, hands out runs and takes thei
   expect(ctx.faults).toEqual([]);
 });
 
-it('A tenant of that engine is upgraded by this release', async () => {
+it('This release upgrades a tenant of contract 3', async () => {
   await migrateTenant(database.address, engine);
   expect(await listPending(database.address, engine)).toEqual([]);
 });

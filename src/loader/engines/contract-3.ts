@@ -1,10 +1,10 @@
 /**
- * Engines of contract 3 (release 0.1.0), made to look like engines of contract 4. Their tenants have neither an event bus
- * nor flows; everything else works.
+ * Adapts engines of contract 3 (release 0.1.0) to contract 4. Their tenants have neither an event bus nor flows; everything
+ * else works.
  *
- * The differences: functions for runs stood beside the others, not in a group; the context had a broker and wake-ups
- * instead of hints. They know tasks only, whose runs look the same. They offer no runs by name, so that none are accepted:
- * workers claim them. They hand out none with reports, and keep no results.
+ * Differences: in contract 3, functions for runs were not in a group, and the context had a broker and wake-ups instead of
+ * hints. These engines know tasks only, whose runs have the same shape. They do not offer runs by name, so workers claim
+ * them. They hand out no runs in answers to reports, and keep no results.
  */
 import type { HintKind } from '../../contract/channels.ts';
 import type { EngineContext } from '../../contract/context.ts';
@@ -25,13 +25,13 @@ interface OldWake {
   on(tenantId: string, kind: HintKind, listener: () => void): () => void;
 }
 
-/** What a context of contract 3 had more. */
+/** Members of the context that contract 4 no longer has. */
 interface OldMembers {
   readonly broker: OldBroker;
   readonly wake: OldWake;
 }
 
-/** An engine of contract 3, as far as it differs. Its functions take a context that has the old members too. */
+/** An engine of contract 3. Its functions expect a context that also has the old members. */
 export type OldEngine = Omit<Engine, 'runs' | 'bus' | 'flows'> & Omit<RunEngine, 'offers' | 'accept'>;
 
 export function adaptContract3(old: OldEngine): Engine {

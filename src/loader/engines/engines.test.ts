@@ -28,13 +28,13 @@ const detailOf = async (of: string): Promise<string> => {
   return found.ok ? 'it is there' : found.detail;
 };
 
-it('speaks the contract that its package.json names', async () => {
+it('package.json names the contract number of the code', async () => {
   const text = await readFile(packageFile('package.json'), 'utf8');
   expect((JSON.parse(text) as { millrace: unknown }).millrace).toEqual({ contract: contractNumber });
 });
 
-describe('the engines of an installation', () => {
-  it('are at least the one that this release came with, though there is no folder', async () => {
+describe('engines of an installation', () => {
+  it('without a folder, the only engine is the one of this release', async () => {
     expect(await engines.find(engineVersion)).toEqual({ ok: true, engine });
     expect(await engines.list()).toEqual([
       { version: engineVersion, contract: contractNumber, fault: null, running: true },
@@ -51,7 +51,7 @@ describe('the engines of an installation', () => {
     });
   });
 
-  it('include one that is added later, loaded once, however many ask, and kept', async () => {
+  it('an engine that is added later is found, imported once for concurrent calls, and kept', async () => {
     expect(await engines.has(version)).toBe(false);
     await put(await engineBuild({ version }), version);
     expect(await engines.has(version)).toBe(true);
@@ -64,7 +64,7 @@ describe('the engines of an installation', () => {
     expect(await engines.find(version)).toEqual(found[0]);
   });
 
-  it('include one that was put in the place of another, though that was loaded already', async () => {
+  it('an engine that replaces a loaded one is loaded again', async () => {
     const first = await put(await engineBuild({ version, contract: contractNumber }), version);
     const before = await engines.find(version);
     await rename(first, join(folder, '.removed-1'));
@@ -76,7 +76,7 @@ describe('the engines of an installation', () => {
     expect(loaded?.ok && before.ok && loaded.engine === before.engine).toBe(false);
   });
 
-  it('are listed with the newest first; what is being added is not among them', async () => {
+  it('engines are listed newest first, without those that are being added', async () => {
     const build = await engineBuild({ version });
     await put(build, version);
     await put(build, '.adding-1');
@@ -86,18 +86,18 @@ describe('the engines of an installation', () => {
     ]);
   });
 
-  it('are ours, and not a copy, where the folder has the running release too', async () => {
+  it('a copy of the running release in the folder is ignored', async () => {
     await put(await engineBuild({ version: engineVersion }), engineVersion);
     expect(await engines.find(engineVersion)).toEqual({ ok: true, engine });
     expect(await engines.list()).toHaveLength(1);
   });
 });
 
-describe('an engine that cannot be used', () => {
+describe('engine that cannot be used', () => {
   it.each([
     [oldestContract - 1, `speaks contract ${oldestContract - 1}, this release ${contractNumber}: too old`],
     [contractNumber + 1, `speaks contract ${contractNumber + 1}, this release ${contractNumber}: too new`],
-  ])('because of its contract number, %i, is told of and none of its code is run', async (contract, words) => {
+  ])('an engine of contract %i is reported as unusable, and its code is not run', async (contract, words) => {
     const code = 'throw new Error("it was run");';
     await put(await engineBuild({ version, contract, code }), version);
     expect(await detailOf(version)).toContain(`engine ${version} ${words}`);
@@ -107,14 +107,14 @@ describe('an engine that cannot be used', () => {
 
   const broken: readonly (readonly [what: string, spoil: (at: string) => Promise<unknown>, words: string])[] = [
     ['without package.json', (at) => rm(join(at, 'package.json')), 'it has no package.json'],
-    ['with a broken one', (at) => writeFile(join(at, 'package.json'), '{'), 'its package.json is not JSON'],
+    ['with a broken package.json', (at) => writeFile(join(at, 'package.json'), '{'), 'its package.json is not JSON'],
     [
-      'of something else',
+      'that is another package',
       (at) => writeFile(join(at, 'package.json'), '{"name":"left-pad","version":"1.0.0"}'),
       'its name is not millrace; it names no contract (millrace.contract)',
     ],
     [
-      'of before there were contracts',
+      'of a release before contract numbers',
       (at) => writeFile(join(at, 'package.json'), `{"name":"millrace","version":"${version}"}`),
       'older than side-by-side engines',
     ],
@@ -125,7 +125,7 @@ describe('an engine that cannot be used', () => {
     ],
     ['without migrations', (at) => rm(join(at, 'migrations'), { recursive: true }), 'it has no migrations/tenant'],
   ];
-  it.each(broken)('%s is told of', async (_, spoil, words) => {
+  it.each(broken)('an engine %s is reported as unusable', async (_, spoil, words) => {
     await spoil(await put(await engineBuild({ version }), version));
     expect(await detailOf(version)).toContain(words);
     expect(await engines.list()).toContainEqual(
@@ -133,7 +133,7 @@ describe('an engine that cannot be used', () => {
     );
   });
 
-  it('in a folder of another version’s name is told of', async () => {
+  it('an engine in a folder with the name of another version is reported as unusable', async () => {
     await put(await engineBuild({ version }), '7.0.0');
     expect(await detailOf('7.0.0')).toBe(`the folder 7.0.0 holds engine ${version}`);
   });
@@ -143,7 +143,7 @@ describe('an engine that cannot be used', () => {
     ['does not parse', 'this is no code', ''],
     ['exports nothing', 'export {};', 'its dist/engine.js exports no engine'],
     ['lacks a part', `export const engine = { version: "${version}" };`, 'its engine lacks pending, migrate, '],
-  ])('because its code %s is told of, and found once it is mended', async (_, code, words) => {
+  ])('an engine whose code %s is reported as unusable, and found once it is repaired', async (_, code, words) => {
     const build = await engineBuild({ version });
     const at = await put(build, version);
     await writeFile(join(at, 'dist', 'engine.js'), code);
@@ -155,7 +155,7 @@ describe('an engine that cannot be used', () => {
     expect(await engines.find(version)).toMatchObject({ ok: true, engine: { version } });
   });
 
-  it('whose code says another contract than its package is told of', async () => {
+  it('an engine whose code has another contract than its package.json is reported as unusable', async () => {
     const [promised, spoken] = [contractNumber, contractNumber + 1];
     const at = await put(await engineBuild({ version, contract: spoken }), version);
     const text = await readFile(join(at, 'package.json'), 'utf8');

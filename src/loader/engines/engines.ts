@@ -1,7 +1,10 @@
 /**
- * The engines of this installation: the one that this release came with, and those under `$MILLRACE_HOME/engines/<version>`
- * (`millrace engine add`). One is imported when a tenant first needs it, and kept for as long as it lies there unchanged; one
- * that is missing or broken is looked for again each time: adding, mending or replacing it needs no restart. Whatever is in that folder, nothing here throws.
+ * The engines of this installation: the one of this release, and those under `$MILLRACE_HOME/engines/<version>`
+ * (`millrace engine add`).
+ *
+ * - An engine is imported when a tenant first needs it, and kept while its file is unchanged.
+ * - A missing or broken engine is looked up again each time: adding, repairing or replacing it needs no restart.
+ * - No content of that folder makes a function of this file throw.
  */
 import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -24,7 +27,7 @@ import { tryEngine } from './trial.ts';
 
 export type FoundEngine = { readonly ok: true; readonly engine: Engine } | ({ readonly ok: false } & Unusable);
 
-/** What the loader needs of them. */
+/** The part of `Engines` that the loader needs. */
 export interface EngineSource {
   find(version: string): Promise<FoundEngine>;
 }
@@ -34,7 +37,7 @@ export interface InstalledEngine {
   readonly contract: number | null;
   /** Why it cannot be used; null: it can. */
   readonly fault: string | null;
-  /** It came with this release. */
+  /** It is the engine of this release. */
   readonly running: boolean;
 }
 
@@ -42,11 +45,11 @@ export function enginesFolder(home: string): string {
   return join(home, 'engines');
 }
 
-/** An engine whose code is still being loaded after so long never will be. */
-const longestImportMs = 20_000;
+/** An engine whose code has not loaded within this time counts as unusable. */
+const maxImportMs = 20_000;
 
 interface Loaded {
-  /** Where from: another file in the same place is another engine. */
+  /** Its entry file. Another file under the same path is another engine. */
   readonly url: string | undefined;
   readonly finding: Promise<FoundEngine>;
 }
@@ -61,7 +64,7 @@ export class Engines implements EngineSource {
     this.#folder = folder;
   }
 
-  /** The engine of a version; however many ask, it is imported once. One that was removed stays for those who have it. */
+  /** Finds the engine of a version. Concurrent calls share one import. An engine whose files were removed stays loaded. */
   async find(version: string): Promise<FoundEngine> {
     if (version === this.#running.version) return { ok: true, engine: this.#running };
     const url = await this.#entry(version);
@@ -79,24 +82,24 @@ export class Engines implements EngineSource {
     return entryUrl(join(this.#folder, version)).catch(() => undefined);
   }
 
-  /** By the list: a version comes from a tenant's database, and is no path. */
+  /** Compares with the listed names, because a version comes from a tenant's database and must not be used as a path. */
   async #isHere(version: string): Promise<boolean> {
     return (await namesIn(this.#folder)).includes(version);
   }
 
-  /** Whether it is here and, as far as its package says, can be used. Runs none of its code. */
+  /** Whether the engine is installed and usable according to its package.json. Runs none of its code. */
   async has(version: string): Promise<boolean> {
     return (await this.list()).some((each) => each.version === version && each.fault === null);
   }
 
-  /** The same, and why not. */
+  /** Like `has`, with the reason if it is not usable. */
   async usable(version: string): Promise<{ readonly ok: true } | ({ readonly ok: false } & Unusable)> {
     const known = (await this.list()).find((each) => each.version === version);
     if (known?.fault === null) return { ok: true };
     return { ok: false, ...(known === undefined ? await this.#missing(version) : { detail: known.fault }) };
   }
 
-  /** Why its code cannot be loaded, by loading it in a process of its own; undefined: it can. */
+  /** Loads the engine's code in a process of its own. Returns why that fails, or undefined if it succeeds. */
   async diagnose(version: string): Promise<string | undefined> {
     if (version === this.#running.version || !(await this.#isHere(version))) return undefined;
     try {
@@ -126,7 +129,7 @@ export class Engines implements EngineSource {
   }
 }
 
-/** All of them, the newest first. Runs none of their code. */
+/** Lists all engines, newest first. Runs none of their code. */
 export async function listEngines(running: EnginePackage, folder: string): Promise<InstalledEngine[]> {
   const { version, contract } = running;
   const others = (await namesIn(folder)).filter((name) => name !== version);
@@ -136,7 +139,7 @@ export async function listEngines(running: EnginePackage, folder: string): Promi
   );
 }
 
-/** What is hidden is being added or removed. */
+/** Leaves out hidden folders: their engines are being added or removed. */
 async function namesIn(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch((): string[] => []);
   return names.filter((name) => !name.startsWith('.'));
@@ -168,8 +171,8 @@ async function readUsable(folder: string): Promise<EnginePackage> {
 async function load(folder: string): Promise<Engine> {
   const found = await readUsable(folder);
   try {
-    const module: unknown = await within(longestImportMs, import(await entryUrl(folder)));
-    if (module === undefined) throw new Error(`its code has not come to an end after ${longestImportMs / 1_000} s`);
+    const module: unknown = await within(maxImportMs, import(await entryUrl(folder)));
+    if (module === undefined) throw new Error(`its code did not finish loading within ${maxImportMs / 1_000} s`);
     const exported: unknown = Reflect.get(module as object, 'engine');
     checkFace(faceOf(exported), found);
     return found.contract < 4 ? adaptContract3(exported as OldEngine) : (exported as Engine);

@@ -23,11 +23,16 @@ it('The engine of this release has every function that its contract requires', (
 });
 
 it.each([
-  ['of contract 3 needs no group', 3, [...own, ...ofRuns], undefined],
-  ['of contract 4 needs the group runs', 4, [...own, ...ofRuns], 'its engine lacks runs.claim, '],
-  ['that offers no runs', 4, [...own, ...inRuns(ofRuns)], 'its engine lacks runs.offers, runs.accept'],
-  ['without bus and flows', 4, [...own, ...inRuns([...ofRuns, ...newer])], undefined],
-  ['with half a bus', 4, [...own, ...inRuns([...ofRuns, ...newer]), 'bus.publish'], 'its engine lacks bus.courier'],
+  ['of contract 3 without groups is complete', 3, [...own, ...ofRuns], undefined],
+  ['of contract 4 without the group runs is incomplete', 4, [...own, ...ofRuns], 'its engine lacks runs.claim, '],
+  ['that offers no runs is incomplete', 4, [...own, ...inRuns(ofRuns)], 'its engine lacks runs.offers, runs.accept'],
+  ['without bus and flows is complete', 4, [...own, ...inRuns([...ofRuns, ...newer])], undefined],
+  [
+    'with half a bus is incomplete',
+    4,
+    [...own, ...inRuns([...ofRuns, ...newer]), 'bus.publish'],
+    'its engine lacks bus.courier',
+  ],
 ])('An engine %s', (_, contract, functions, fault) => {
   const missing = missingOf(contract, functions);
   if (fault === undefined) expect(missing).toBeUndefined();

@@ -1,7 +1,7 @@
 /**
- * An engine as it lies in a folder: a release's package of which `package.json`, `dist/engine.js` and `migrations/tenant`
- * count. What its package.json says (version, contract number) decides whether it is loaded at all, so that an engine
- * that could not work here is never run here.
+ * An engine in a folder: a release's package, of which `package.json`, `dist/engine.js` and `migrations/tenant` are used. The
+ * version and contract number in its package.json decide whether it is loaded, so that the code of an engine that cannot
+ * work with this release is never run.
  */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,10 +17,10 @@ export interface EnginePackage {
   readonly contract: number;
 }
 
-/** What cannot be used, and why, for people. */
+/** Why an engine cannot be used, as users see it. */
 export class EngineFault extends Error {
   override readonly name = 'EngineFault';
-  /** As far as it is known. */
+  /** Null: unknown. */
   readonly contract: number | null;
 
   constructor(message: string, contract: number | null = null, cause?: unknown) {
@@ -31,7 +31,7 @@ export class EngineFault extends Error {
 
 const manifestShape = z.object({
   name: z.literal('millrace', { error: 'its name is not millrace' }),
-  version: z.string({ error: 'it has no version' }).refine(isVersion, 'its version is not one as 1.2.3'),
+  version: z.string({ error: 'it has no version' }).refine(isVersion, 'its version is not of the form 1.2.3'),
   millrace: z.object(
     { contract: z.int({ error: 'its millrace.contract is not a whole number' }).min(1) },
     { error: 'it names no contract (millrace.contract): it is older than side-by-side engines' },
@@ -76,7 +76,7 @@ const entry = 'dist/engine.js';
 
 const ownFunctions = ['pending', 'migrate', 'scheduler', 'fetch', 'prune'] as const satisfies readonly (keyof Engine)[];
 
-/** In contract 3 these stood beside the others. */
+/** Functions for runs. In contract 3 they were not in a group. */
 const oldRunFunctions = [
   'claim',
   'report',
@@ -118,8 +118,8 @@ function requiredFunctions(contract: number, { functions }: EngineFace): readonl
 }
 
 /**
- * Where its code is imported from. Another file in the same place is another module: a module that failed to load is
- * remembered as that by Node, and one that was replaced is not seen.
+ * The URL that the engine's code is imported from. It changes with the file's inode and time, because Node caches modules by
+ * URL: without that, it would neither retry a failed import nor notice a replaced file.
  */
 export async function entryUrl(folder: string): Promise<string> {
   const file = join(folder, entry);
@@ -129,11 +129,11 @@ export async function entryUrl(folder: string): Promise<string> {
   return url.href;
 }
 
-/** What counts of what a module exported as its engine; plain, so that it can come from another process. */
+/** The checked properties of an exported engine, as plain data that another process can send. */
 export interface EngineFace {
   readonly version: unknown;
   readonly contract: unknown;
-  /** Those of groups as `runs.claim`. */
+  /** Functions of groups are named like `runs.claim`. */
   readonly functions: readonly string[];
 }
 
@@ -154,7 +154,7 @@ function namesOfFunctions(group: object): string[] {
   return Object.entries(group).flatMap(([name, part]) => (typeof part === 'function' ? [name] : []));
 }
 
-/** Is it the engine that its package promises? Throws an EngineFault. */
+/** Throws an EngineFault if the exported engine does not match its package.json. */
 export function checkFace(face: EngineFace | undefined, { version, contract }: EnginePackage): void {
   if (face === undefined) throw new EngineFault(`its ${entry} exports no engine`, contract);
   const missing = requiredFunctions(contract, face).filter((name) => !face.functions.includes(name));

@@ -27,7 +27,7 @@ const found = () => new Engines(engine, join(home, 'engines')).find(version);
 const migrationCount = async (build: string): Promise<number> =>
   (await readMigrations(join(build, 'migrations', 'tenant'))).length;
 
-/** A copy of the build, with something done to it. */
+/** A copy of the build that `spoil` has changed. */
 async function spoilt(spoil: (at: string) => Promise<unknown>): Promise<string> {
   const at = join(place, 'spoilt');
   await cp(await engineBuild({ version }), at, { recursive: true });
@@ -35,8 +35,8 @@ async function spoilt(spoil: (at: string) => Promise<unknown>): Promise<string> 
   return at;
 }
 
-describe('adding an engine', () => {
-  it('takes of a folder what an engine is, and nothing else; then it is found', async () => {
+describe('add engine', () => {
+  it('adding copies only the parts of an engine from a folder, and the engine is found', async () => {
     const source = await spoilt(async (at) => {
       await mkdir(join(at, 'node_modules'));
       await writeFile(join(at, 'secret'), 'x');
@@ -49,7 +49,7 @@ describe('adding an engine', () => {
     expect(await found()).toMatchObject({ ok: true, engine: { version } });
   });
 
-  it('takes what `npm pack` has packed', async () => {
+  it('adding accepts a tarball of `npm pack`', async () => {
     const build = await engineBuild({ version });
     const run = promisify(execFile);
     await run('npm', ['pack', '--pack-destination', place], { cwd: build });
@@ -59,7 +59,7 @@ describe('adding an engine', () => {
     expect(await found()).toMatchObject({ ok: true, engine: { version } });
   });
 
-  it('copies what a link in the folder leads to', async () => {
+  it('adding copies the targets of symbolic links', async () => {
     const source = await spoilt(async (at) => {
       await cp(join(at, 'dist'), join(place, 'elsewhere'), { recursive: true });
       await rm(join(at, 'dist'), { recursive: true });
@@ -70,17 +70,17 @@ describe('adding an engine', () => {
     expect(await found()).toMatchObject({ ok: true });
   });
 
-  it('refuses a version that is there, and leaves that as it is', async () => {
+  it('adding refuses an installed version, and does not change it', async () => {
     const build = await engineBuild({ version });
     await addEngine(home, build);
     await writeFile(join(home, 'engines', version, 'mark'), 'x');
-    const refused = { code: 'conflict', message: textWith(`engine ${version} is here already`) };
+    const refused = { code: 'conflict', message: textWith(`engine ${version} is already installed`) };
     await expect(addEngine(home, build)).rejects.toMatchObject(refused);
     expect(await readdir(join(home, 'engines', version))).toContain('mark');
     expect(await inside()).toEqual([version]);
   });
 
-  it('replaces it where that is allowed, and not where it is not', async () => {
+  it('adding replaces an installed version only if `mayReplace` allows it', async () => {
     const build = await engineBuild({ version });
     await addEngine(home, build);
     await writeFile(join(home, 'engines', version, 'mark'), 'x');
@@ -96,7 +96,7 @@ describe('adding an engine', () => {
     expect(await inside()).toEqual([version]);
   });
 
-  it('succeeds for one of several that add the same at once', async () => {
+  it('one of several concurrent calls that add the same version succeeds', async () => {
     const build = await engineBuild({ version });
     const outcomes = await Promise.allSettled([1, 2, 3].map(() => addEngine(home, build)));
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
@@ -109,27 +109,35 @@ describe('adding an engine', () => {
   const entry = (at: string): string => join(at, 'dist', 'engine.js');
   it.each<[what: string, spoil: (at: string) => Promise<unknown>, words: string]>([
     ['is not built', (at) => rm(entry(at)), 'it has no dist/engine.js; it may not be built'],
-    ['has a name of its own', (at) => writeFile(join(at, 'package.json'), '{"name":"x"}'), 'its name is not millrace'],
+    [
+      'has another package name',
+      (at) => writeFile(join(at, 'package.json'), '{"name":"x"}'),
+      'its name is not millrace',
+    ],
     ['has a gap in its migrations', (at) => rm(join(at, 'migrations/tenant/0001_event_log.sql')), 'should be number 1'],
     ['throws', (at) => writeFile(entry(at), 'throw new Error("not today")'), 'cannot be loaded: not today'],
     ['ends its process', (at) => writeFile(entry(at), 'process.exit(3)'), 'it ended its process with 3'],
     ['waits for ever', (at) => writeFile(entry(at), 'await new Promise(() => {})'), 'it ended its process with 13'],
     ['exports no engine', (at) => writeFile(entry(at), 'export {}'), 'exports no engine'],
-    ['exports half of one', (at) => writeFile(entry(at), 'export const engine = { fetch() {} }'), 'lacks pending, '],
-  ])('refuses what %s, says why, and leaves nothing behind', async (_, spoil, words) => {
+    [
+      'exports an incomplete engine',
+      (at) => writeFile(entry(at), 'export const engine = { fetch() {} }'),
+      'lacks pending, ',
+    ],
+  ])('adding refuses an engine that %s, with the reason, and leaves no files', async (_, spoil, words) => {
     const source = await spoilt(spoil);
     await expect(addEngine(home, source)).rejects.toMatchObject({ code: 'bad_request', message: textWith(words) });
     expect(await inside()).toEqual([]);
   });
 
-  it('refuses an engine that is too new for this release', async () => {
+  it('adding refuses an engine that is too new for this release', async () => {
     const build = await engineBuild({ version, contract: contractNumber + 1 });
     await expect(addEngine(home, build)).rejects.toMatchObject({
       message: textWith('too new; install a newer release'),
     });
   });
 
-  it('refuses what is not there, and what is no tarball', async () => {
+  it('adding refuses a missing file, and a file that is not a tarball', async () => {
     await expect(addEngine(home, join(place, 'nothing'))).rejects.toMatchObject({ code: 'not_found' });
     for (const text of ['', 'jobs: []', 'no tarball'.repeat(100), '\0'.repeat(1_024)]) {
       await writeFile(join(place, 'long.yaml'), text);
@@ -140,7 +148,7 @@ describe('adding an engine', () => {
     }
   });
 
-  it('tidies up after commands that were killed long ago, and leaves those alone that may be at work', async () => {
+  it('adding removes files of commands that were killed an hour ago, and keeps younger ones', async () => {
     const [old, young] = ['.adding-old', '.removed-young'].map((name) => join(home, 'engines', name)) as [
       string,
       string,
@@ -152,18 +160,21 @@ describe('adding an engine', () => {
   });
 });
 
-describe('removing an engine', () => {
-  it('removes it', async () => {
+describe('remove engine', () => {
+  it('a removed engine is not found any more', async () => {
     await addEngine(home, await engineBuild({ version }));
     await removeEngine(home, version);
     expect(await inside()).toEqual([]);
     expect(await found()).toMatchObject({ ok: false });
   });
 
-  it.each(['9.9.9', '..', '.', '.adding-x', `../engines/${version}`, ''])('knows no engine %j', async (name) => {
-    await addEngine(home, await engineBuild({ version }));
-    await mkdir(join(home, 'engines', '.adding-x'));
-    await expect(removeEngine(home, name)).rejects.toMatchObject({ code: 'not_found' });
-    expect((await inside()).toSorted()).toEqual(['.adding-x', version]);
-  });
+  it.each(['9.9.9', '..', '.', '.adding-x', `../engines/${version}`, ''])(
+    'removing refuses the unknown engine %j',
+    async (name) => {
+      await addEngine(home, await engineBuild({ version }));
+      await mkdir(join(home, 'engines', '.adding-x'));
+      await expect(removeEngine(home, name)).rejects.toMatchObject({ code: 'not_found' });
+      expect((await inside()).toSorted()).toEqual(['.adding-x', version]);
+    },
+  );
 });

@@ -1,6 +1,6 @@
 /**
- * Adding engines to a home and removing them. One is unpacked and tried beside its place and put there by one rename:
- * whoever looks finds a whole engine or none, and of two that add the same version one is told so.
+ * Adds engines to a home, and removes them. A new engine is unpacked and tried in a temporary folder, then renamed into
+ * place. Readers therefore see a complete engine or none, and of two processes that add the same version one gets an error.
  */
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -17,14 +17,14 @@ export interface AddedEngine extends EnginePackage {
 }
 
 export interface AddOptions {
-  /** Asked before one that is there is replaced; rejects where that must not be. Without it nothing is replaced. */
+  /** Called before an installed engine is replaced; rejects if it must stay. Without this function nothing is replaced. */
   readonly mayReplace?: (version: string) => Promise<void>;
 }
 
-/** What of a release is an engine. */
+/** The files of a release that make an engine. */
 const parts = ['package.json', 'dist', 'migrations/tenant'] as const;
-const roomPrefix = '.adding-';
-const rubbishPrefix = '.removed-';
+const addingPrefix = '.adding-';
+const removedPrefix = '.removed-';
 const abandonedMs = 3_600_000;
 
 /** `source` is a folder with a release in it, or a tarball of one. */
@@ -32,7 +32,7 @@ export async function addEngine(home: string, source: string, options: AddOption
   const folder = enginesFolder(await makeHome(home));
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await removeAbandoned(folder);
-  const room = await mkdtemp(join(folder, roomPrefix));
+  const room = await mkdtemp(join(folder, addingPrefix));
   try {
     await unpack(source, room);
     const found = await readEnginePackage(room);
@@ -48,7 +48,7 @@ export async function addEngine(home: string, source: string, options: AddOption
     return { ...found, migrations };
   } catch (error) {
     if (!(error instanceof EngineFault)) throw error;
-    throw new MillraceError('bad_request', `${source} is no engine that can be used: ${error.message}`, {
+    throw new MillraceError('bad_request', `${source} is not a usable engine: ${error.message}`, {
       cause: error,
     });
   } finally {
@@ -56,7 +56,7 @@ export async function addEngine(home: string, source: string, options: AddOption
   }
 }
 
-/** Throws where there is none of that version. */
+/** Throws if there is no engine of that version. */
 export async function removeEngine(home: string, version: string): Promise<void> {
   const folder = enginesFolder(home);
   const names = await readdir(folder).catch((): string[] => []);
@@ -75,7 +75,7 @@ async function unpack(source: string, room: string): Promise<void> {
 async function copyParts(source: string, room: string): Promise<void> {
   for (const part of parts) {
     if (!(await isThere(join(source, part)))) continue;
-    // what a link in it leads to is copied, so that nothing depends on what is outside
+    // copies the targets of symbolic links, so that the engine depends on no other folder
     await cp(join(source, part), join(room, part), { recursive: true, dereference: true });
   }
 }
@@ -88,7 +88,7 @@ async function unpackTarball(source: string, room: string): Promise<void> {
     throw new MillraceError('bad_request', `${source} cannot be unpacked: ${error.message}`, { cause: error });
   });
   for (const { path, data } of files) {
-    // all is below one folder; npm calls it `package`
+    // all files are below one folder, which npm calls `package`
     const inner = path.split('/').slice(1).join('/');
     if (!parts.some((part) => inner === part || inner.startsWith(`${part}/`))) continue;
     await mkdir(dirname(join(room, inner)), { recursive: true });
@@ -111,15 +111,15 @@ async function put(room: string, target: string, version: string): Promise<void>
   });
 }
 
-/** Out of sight by one rename, before it is gone file by file. */
+/** Hides the engine by one rename before it deletes its files. */
 async function discard(folder: string, target: string): Promise<void> {
-  const rubbish = await mkdtemp(join(folder, rubbishPrefix));
+  const rubbish = await mkdtemp(join(folder, removedPrefix));
   await rename(target, join(rubbish, 'engine'));
   await rm(rubbish, { recursive: true, force: true });
 }
 
 function alreadyThere(version: string): MillraceError {
-  return new MillraceError('conflict', `engine ${version} is here already; --replace puts another in its place`);
+  return new MillraceError('conflict', `engine ${version} is already installed; replace it with --replace`);
 }
 
 async function isThere(path: string): Promise<boolean> {
@@ -129,10 +129,10 @@ async function isThere(path: string): Promise<boolean> {
   );
 }
 
-/** Left by commands that were killed. */
+/** Removes folders that killed commands have left. */
 async function removeAbandoned(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
-    if (!name.startsWith(roomPrefix) && !name.startsWith(rubbishPrefix)) continue;
+    if (!name.startsWith(addingPrefix) && !name.startsWith(removedPrefix)) continue;
     const found = await stat(join(folder, name)).catch(() => undefined);
     if (found !== undefined && Date.now() - found.mtimeMs > abandonedMs)
       await rm(join(folder, name), { recursive: true, force: true });

@@ -18,7 +18,7 @@ const long = `package/dist/${'a-long-name/'.repeat(20)}end.js`;
 const umlauts = 'package/dist/ünïcode — 漢字.js';
 const big = Buffer.from('0123456789'.repeat(10_000));
 
-/** As a real `tar` writes it. */
+/** A tarball of the real `tar` command. */
 function packed(format: string, options: readonly string[] = []): Buffer {
   const [from, file] = [join(folder, format), join(folder, `${format}.tar`)];
   for (const [path, data] of [
@@ -34,7 +34,7 @@ function packed(format: string, options: readonly string[] = []): Buffer {
   return readFileSync(file);
 }
 
-/** One entry, as somebody with bad intentions may write it. */
+/** One entry, which may be malicious. */
 function entry(path: string, type: string, data = '', size = octal(data.length)): Buffer {
   const header = Buffer.alloc(512);
   header.write(path, 0);
@@ -52,8 +52,8 @@ function entry(path: string, type: string, data = '', size = octal(data.length))
 const octal = (size: number): Buffer => Buffer.from(`${size.toString(8).padStart(11, '0')}\0`);
 const end = Buffer.alloc(1024);
 
-describe('a tarball', () => {
-  it.each(['pax', 'gnu'])('of the format %s is read, long names and all, gzipped or not', async (format) => {
+describe('tarball', () => {
+  it.each(['pax', 'gnu'])('a tarball of the format %s is read, with long names, gzipped or not', async (format) => {
     const bytes = packed(format);
     for (const form of [bytes, gzipSync(bytes)]) {
       const files = new Map((await readTarball(form)).map(({ path, data }) => [path, data.toString()]));
@@ -77,7 +77,7 @@ describe('a tarball', () => {
     ['a symbolic link', entry('package/x', '2'), 'is a link or a device'],
     ['a hard link', entry('package/x', '1'), 'is a link or a device'],
     ['a device', entry('package/x', '3'), 'is a link or a device'],
-  ])('with %s is refused', async (_, bytes, words) => {
+  ])('a tarball with %s is refused', async (_, bytes, words) => {
     await expect(readTarball(Buffer.concat([bytes, end]))).rejects.toMatchObject({
       code: 'bad_request',
       message: textWith(words),
@@ -87,26 +87,26 @@ describe('a tarball', () => {
   it.each([
     ['below zero', Buffer.from('-0000001000\0')],
     ['below zero, in bytes', Buffer.alloc(12, 0xff)],
-    ['that is none', Buffer.from('00000000x00\0')],
-    ['in other digits', Buffer.from('00000000008\0')],
-    ['beyond all bounds', Buffer.from([0x80, ...Buffer.alloc(11, 0xff)])],
-  ])('with a size %s is refused, and read no further', async (_, size) => {
+    ['that is not a number', Buffer.from('00000000x00\0')],
+    ['that is not octal', Buffer.from('00000000008\0')],
+    ['that is too large', Buffer.from([0x80, ...Buffer.alloc(11, 0xff)])],
+  ])('a tarball with a size %s is refused, and read no further', async (_, size) => {
     const bytes = Buffer.concat([entry('package/x', '0', '', size), entry('package/y', '0', 'y'), end]);
     await expect(readTarball(bytes)).rejects.toMatchObject({
       code: 'bad_request',
-      message: 'the size of "package/x" in it is no number',
+      message: 'the size of "package/x" in it is not a number',
     });
   });
 
   it.each(['13 size=-512\n', '11 size=x2\n', '8 size=\n', '13 size=0x10\n', '13 size=0.25\n'])(
-    'with a pax header of %j is refused',
+    'a tarball with a pax header of %j is refused',
     async (record) => {
       const bytes = Buffer.concat([entry('x', 'x', record), entry('package/x', '0', 'x'), end]);
-      await expect(readTarball(bytes)).rejects.toMatchObject({ message: textWith('is no number') });
+      await expect(readTarball(bytes)).rejects.toMatchObject({ message: textWith('is not a number') });
     },
   );
 
-  it('that is cut off, damaged or none is refused', async () => {
+  it('data that are cut off, damaged or not a tarball are refused', async () => {
     const whole = packed('pax');
     const refused = { code: 'bad_request' };
     await expect(readTarball(whole.subarray(0, whole.length / 2))).rejects.toMatchObject(refused);
@@ -120,7 +120,7 @@ describe('a tarball', () => {
       });
   });
 
-  it('of whatever bytes gives files or a clear error, never anything else', async () => {
+  it('any bytes give files or a clear error, never anything else', async () => {
     const whole = packed('gnu');
     const damaged = fc
       .record({ at: fc.nat(whole.length - 1), byte: fc.nat(255), cut: fc.nat(whole.length) })

@@ -1,6 +1,6 @@
 /**
- * Reads a tarball as `npm pack` writes it: ustar, with the long names of pax and GNU, gzipped or not. Only files come out of
- * it, under relative paths that lead nowhere else: links, devices, absolute paths and `..` are refused.
+ * Reads a tarball as `npm pack` writes it: ustar, with the long names of pax and GNU, gzipped or not. It accepts only files
+ * with relative paths that stay inside: links, devices, absolute paths and `..` are refused.
  */
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
@@ -12,15 +12,15 @@ export interface TarFile {
 }
 
 const block = 512;
-/** Far more than any release; a small file that unpacks to more is not one. */
-const mostBytes = 512 * 1024 * 1024;
+/** Limit against zip bombs: far more than any release. */
+const maxBytes = 512 * 1024 * 1024;
 
 /** Throws a MillraceError that says what is wrong with it. */
 export async function readTarball(bytes: Buffer): Promise<TarFile[]> {
   return [...filesOf(isGzip(bytes) ? await unzip(bytes) : bytes)];
 }
 
-/** As far as its beginning says. */
+/** Judges by the first bytes only. */
 export function isTarball(bytes: Buffer): boolean {
   return isGzip(bytes) || (bytes.length >= block && hasChecksum(bytes.subarray(0, block)));
 }
@@ -31,7 +31,7 @@ function isGzip(bytes: Buffer): boolean {
 
 async function unzip(bytes: Buffer): Promise<Buffer> {
   try {
-    return await promisify(gunzip)(bytes, { maxOutputLength: mostBytes });
+    return await promisify(gunzip)(bytes, { maxOutputLength: maxBytes });
   } catch (error) {
     throw new MillraceError('bad_request', 'it is cut off, damaged or far too large', { cause: error });
   }
@@ -50,19 +50,19 @@ const paxAll = 'g';
 const gnuName = 'L';
 
 function* filesOf(bytes: Buffer): Generator<TarFile> {
-  let told: Partial<Header> = {};
+  let override: Partial<Header> = {};
   for (let at = 0; at + block <= bytes.length && !isEnd(bytes.subarray(at, at + block)); ) {
-    const header = { ...readHeader(bytes.subarray(at, at + block)), ...told };
+    const header = { ...readHeader(bytes.subarray(at, at + block)), ...override };
     if (!Number.isSafeInteger(header.size))
-      throw new MillraceError('bad_request', `the size of ${JSON.stringify(header.path)} in it is no number`);
+      throw new MillraceError('bad_request', `the size of ${JSON.stringify(header.path)} in it is not a number`);
     const data = bytes.subarray(at + block, at + block + header.size);
     if (data.length < header.size) throw new MillraceError('bad_request', `it ends in the middle of ${header.path}`);
     at += block + Math.ceil(header.size / block) * block;
-    if (header.type === paxNext) told = readPax(data);
-    else if (header.type === gnuName) told = { path: textOf(data) };
+    if (header.type === paxNext) override = readPax(data);
+    else if (header.type === gnuName) override = { path: textOf(data) };
     else if (header.type !== paxAll) {
-      told = {};
-      if (header.type !== folder) yield { path: safe(header), data };
+      override = {};
+      if (header.type !== folder) yield { path: checkPath(header), data };
     }
   }
 }
@@ -87,12 +87,12 @@ function readHeader(bytes: Buffer): Header {
   };
 }
 
-/** Of all bytes, those of the sum itself taken as blanks. */
+/** Sums all bytes; those of the checksum field itself count as blanks. */
 function checksumOf(bytes: Buffer): number {
   return bytes.reduce((sum, byte, i) => sum + (i >= 148 && i < 156 ? 0x20 : byte), 0);
 }
 
-/** Octal digits, or, for what is too large for them, bytes after 0x80. NaN: what is neither, a number below zero included. */
+/** Octal digits, or binary after 0x80 for larger numbers. Returns NaN for anything else, negative numbers included. */
 function readNumber(field: Buffer): number {
   if (((field[0] ?? 0) & 0x80) === 0) return digits(textOf(field).trim() || '0', 8);
   return field[0] === 0x80 ? field.subarray(1).reduce((sum, byte) => sum * 256 + byte, 0) : Number.NaN;
@@ -109,25 +109,25 @@ function textOf(field: Buffer): string {
 
 /** Records of the form `LENGTH KEY=VALUE\n`, where the length is of the whole record. */
 function readPax(data: Buffer): Partial<Header> {
-  const told: { path?: string; size?: number } = {};
+  const header: { path?: string; size?: number } = {};
   for (let at = 0; at < data.length; ) {
     const blank = data.indexOf(0x20, at);
     const length = Number(data.toString('utf8', at, blank));
     if (blank < 0 || !Number.isInteger(length) || length <= blank - at || at + length > data.length)
       throw new MillraceError('bad_request', 'a long name in it is damaged');
     const [key = '', ...value] = data.toString('utf8', blank + 1, at + length - 1).split('=');
-    if (key === 'path') told.path = value.join('=');
-    if (key === 'size') told.size = digits(value.join('='), 10);
+    if (key === 'path') header.path = value.join('=');
+    if (key === 'size') header.size = digits(value.join('='), 10);
     at += length;
   }
-  return told;
+  return header;
 }
 
-function safe({ path, type }: Header): string {
-  const shown = JSON.stringify(path);
-  if (!plain.has(type)) throw new MillraceError('bad_request', `${shown} in it is a link or a device, not a file`);
+function checkPath({ path, type }: Header): string {
+  const quoted = JSON.stringify(path);
+  if (!plain.has(type)) throw new MillraceError('bad_request', `${quoted} in it is a link or a device, not a file`);
   const parts = path.split('/').filter((part) => part !== '.' && part !== '');
   const leaves = path.startsWith('/') || parts.includes('..') || path.includes('\0') || parts.length === 0;
-  if (leaves) throw new MillraceError('bad_request', `${shown} in it leads out of the folder it is unpacked to`);
+  if (leaves) throw new MillraceError('bad_request', `${quoted} in it leads out of the folder it is unpacked to`);
   return parts.join('/');
 }

@@ -1,10 +1,10 @@
-/** Loads an engine's code in a process of its own, to see whether it can be loaded: whatever it does, it does there. */
+/** Loads an engine's code in a process of its own, to find out whether it can be loaded without any effect on this process. */
 import { spawn } from 'node:child_process';
 import { type EngineFace, EngineFault, entryUrl } from './package.ts';
 
-const longestMs = 20_000;
+const maxLoadMs = 20_000;
 
-/** As `faceOf` sees it; a program of its own, since it has nothing of ours. */
+/** Does what `faceOf` does. It is a separate program because the process imports none of our modules. */
 const program = `
   const say = (word) => process.send(word, () => process.exit(0));
   try {
@@ -24,32 +24,32 @@ const program = `
   }
 `;
 
-interface Word {
+interface TrialResult {
   readonly face?: EngineFace;
   readonly fault?: string;
 }
 
-/** What it exports as its engine, if anything. Throws an EngineFault where its code cannot be loaded. */
+/** Returns the face of the exported engine, if there is one. Throws an EngineFault if the code cannot be loaded. */
 export async function tryEngine(folder: string): Promise<EngineFace | undefined> {
   const url = await entryUrl(folder);
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program, url], {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    // it needs nothing of ours, and gets none of our secrets
+    // gets none of our secrets
     env: { PATH: process.env['PATH'] },
-    timeout: longestMs,
+    timeout: maxLoadMs,
     killSignal: 'SIGKILL',
   });
-  let word: Word | undefined;
-  child.on('message', (said: Word) => {
-    word = said;
+  let result: TrialResult | undefined;
+  child.on('message', (message: TrialResult) => {
+    result = message;
   });
   const ended = await new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message));
     child.once('close', (code, signal) => resolve(signal === null ? `it ended its process with ${code}` : tooLong));
   });
-  if (word === undefined) throw new EngineFault(`its code cannot be loaded: ${ended}`);
-  if (word.fault !== undefined) throw new EngineFault(`its code cannot be loaded: ${word.fault}`);
-  return word.face;
+  if (result === undefined) throw new EngineFault(`its code cannot be loaded: ${ended}`);
+  if (result.fault !== undefined) throw new EngineFault(`its code cannot be loaded: ${result.fault}`);
+  return result.face;
 }
 
-const tooLong = `it did not come to an end within ${longestMs / 1000} s`;
+const tooLong = `it did not finish loading within ${maxLoadMs / 1000} s`;

@@ -2,6 +2,6 @@
 import { expect, it } from 'vitest';
 import { tenantWalk } from '../tenant-walk.ts';
 
-it('a request that was cut short is completed by the same request again (I5, I6)', async () => {
+it('a request whose process died is completed by the same request again (I5, I6)', async () => {
   expect((await tenantWalk({ rounds: 5 })).faults).toEqual([]);
 });

@@ -111,7 +111,7 @@ function checkReferences(world: World, job: JobDefinition): void {
     throw new MillraceError('bad_reference', 'it refers to something that does not exist', { faults });
 }
 
-/** By top-level field: enough to see that the command shows what it is told. */
+/** Compares by top-level field, which is enough to test what the command shows. */
 function changesOf(old: JobDefinition | undefined, job: JobDefinition): Change[] {
   if (old === undefined) return [{ path: '', change: 'added', after: job.document }];
   return Object.keys({ ...old.document, ...job.document }).flatMap((path): Change[] => {

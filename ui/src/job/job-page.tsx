@@ -1,4 +1,4 @@
-/** One job: its head, and below it one of its views. Which one is in the address (`/jobs/:id/:view`). */
+/** One job: its head, and below it the view that the address names (`/jobs/:id/:view`). */
 import { type ComponentType, lazy, Suspense } from 'react';
 import { Link } from 'wouter';
 import { Answer } from '../kit/answer.tsx';

@@ -1,6 +1,6 @@
 /**
- * What is known of a chosen thing, beside the picture it was chosen from; on a phone it lies over the bottom of the
- * page. Escape closes it. It stands after the picture, so that Tab leads from the chosen thing into it.
+ * Details of a selected item, beside the view that it was selected in; on a phone, over the bottom of the page. Escape closes
+ * it. It comes after the view, so that Tab leads from the selected item into it.
  */
 import { type ReactNode, useEffect } from 'react';
 import './side-panel.css';

@@ -7,7 +7,7 @@ interface Selection {
   readonly task: string | undefined;
 }
 
-/** Both are written in one go: two writes one after the other would lose the first. */
+/** Both are written at once, because the second of two successive writes would undo the first. */
 export function useSelection(): Selection & { readonly select: (change: Partial<Selection>) => void } {
   const [search, setSearch] = useSearchParams();
   const select = useCallback(

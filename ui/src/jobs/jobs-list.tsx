@@ -25,7 +25,7 @@ export function JobsList({ project }: { readonly project?: string }) {
   const show = shows.find((name) => name === asked) ?? 'all';
   const jobs = useJobs({ q: question, show, limit: shown, ...(project === undefined ? {} : { project }) });
   const [, setSearch] = useSearchParams();
-  // at once: two changes of the address would each undo the other's
+  // in one change, because the second of two changes of the address would undo the first
   const reset = (): void => setSearch({});
   return (
     <section aria-label="Jobs">

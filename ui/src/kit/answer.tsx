@@ -1,7 +1,7 @@
 /**
- * What a query brought: room while it is on its way, the reason where it failed, else whatever is made of it. What was
- * read before stays in sight when it cannot be read again, and a line says so; what is gone, or forbidden by now, does not.
- * Where the banner says that the tenant cannot be read, neither is said again.
+ * The result of a query: a placeholder while it loads, the reason if it failed, otherwise the rendered data. Data that was read
+ * before stays visible if it cannot be read again, with a note; data that is gone or forbidden by now does not. If the banner
+ * already says that the tenant cannot be read, nothing is repeated here.
  */
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';

@@ -1,4 +1,4 @@
-/** Keeps a page that cannot be drawn from taking the house with it. Going to another page, or a reload, starts afresh. */
+/** Keeps an error in one page from breaking the whole interface. Another page, or a reload, starts afresh. */
 import { Component, type ReactNode } from 'react';
 import { useLocation } from 'wouter';
 import { Empty } from './empty.tsx';

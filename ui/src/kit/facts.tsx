@@ -1,4 +1,4 @@
-/** What is known of one thing: terms, each over its value, in a row that breaks where it must. */
+/** Facts about one item: terms, each above its value, in a row that wraps. */
 import type { ReactNode } from 'react';
 import './facts.css';
 

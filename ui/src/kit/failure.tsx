@@ -1,4 +1,4 @@
-/** What went wrong, in the server's own words where it spoke, and a way to try again. */
+/** An error, with the server's message if there is one, and a button to retry. */
 import { CallFailed } from '../../../src/http/client.ts';
 
 interface Props {

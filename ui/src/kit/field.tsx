@@ -1,4 +1,4 @@
-/** A labelled input of a form: what it is, what to write, and what is wrong with what was written. */
+/** A labelled input of a form, with a hint and the fault of its value. */
 import { type ReactNode, useId } from 'react';
 import './field.css';
 

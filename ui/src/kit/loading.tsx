@@ -1,4 +1,4 @@
-/** Room for what is on its way. It stays blank for a moment, so that a quick answer does not flicker. */
+/** A placeholder while data loads. It stays blank for a moment, so that a quick answer does not flicker. */
 const widths = ['w-60', 'w-80', 'w-45', 'w-70', 'w-50'] as const;
 
 export function Loading({ what }: { readonly what: string }) {

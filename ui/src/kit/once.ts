@@ -1,4 +1,4 @@
-/** A double click asks once: whoever asks again while the first is under way is given its answer. */
+/** Sends one request for a double click: a call during the first one gets the same answer. */
 import { useRef } from 'react';
 
 export function useOnce<I, O>(act: (input: I) => Promise<O>): (input: I) => Promise<O> {

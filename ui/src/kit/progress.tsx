@@ -1,4 +1,4 @@
-/** How much of something is done: a bar, and the numbers in words for who cannot see it. */
+/** A progress bar, with the numbers as text for screen readers. */
 import './progress.css';
 
 interface Part {

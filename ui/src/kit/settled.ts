@@ -1,4 +1,4 @@
-/** What somebody types, once they have stopped for a moment: for questions that are not worth asking at every stroke. */
+/** Debounces typed text, for requests that should not be sent at every keystroke. */
 import { useEffect, useState } from 'react';
 
 export function useSettled<T>(value: T, waitMs: number): T {

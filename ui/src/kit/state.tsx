@@ -1,7 +1,7 @@
-/** The state of a run or token: a shape, a word and a colour, so that none of them is needed to tell. */
+/** The state of a run or token: a shape, a word and a colour, so that each of them alone identifies the state. */
 import type { State as StateName } from '../../../src/api/shapes.ts';
 
-/** Waterwheel's paths say `active` for what is called `ready` everywhere else. */
+/** Waterwheel's endpoints use `active` for the state that is called `ready` everywhere else. */
 export type Shown = StateName | 'ready';
 
 const ready = [

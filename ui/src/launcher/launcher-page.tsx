@@ -1,4 +1,4 @@
-/** Who runs schedulers: the launcher that decides, those that stand by, and the hosts that do as it says. */
+/** The active launcher, launchers on standby, and the hosts that run schedulers. */
 import { Answer } from '../kit/answer.tsx';
 import { Command } from '../kit/command.tsx';
 import { Empty } from '../kit/empty.tsx';

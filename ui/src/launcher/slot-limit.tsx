@@ -1,6 +1,6 @@
 /**
- * Changes how many slots there are (`max_background_workers`), and says first what that does. Where it stops schedulers,
- * nobody does that by a slip of the finger.
+ * Changes the number of slots (`max_background_workers`), after a preview of the effect. A change that stops schedulers must be
+ * confirmed.
  */
 import { useState } from 'react';
 import { ActionFoot, ActionForm } from '../actions/action-dialog.tsx';

@@ -23,7 +23,7 @@ test('who waits stands in the order of the line, and is not counted as a holder'
   expect(partsOf(holders).map(({ name, count }) => `${count} ${name}`)).toEqual(['1 launcher', '1 schedulers']);
 });
 
-test('another limit says whom it starts, or stops', () => {
+test('the preview of a limit names the schedulers that it starts or stops', () => {
   expect(outlookOf(slots, 3)).toBe('Starts 1 of those in line, in its order: first.');
   expect(outlookOf(slots, 40)).toBe('Starts 2 of those in line, in its order: first, late.');
   expect(outlookOf(slots, 1)).toMatch(/^Stops 1 scheduler, the newest: a\. Nothing of its tenant fires until /);

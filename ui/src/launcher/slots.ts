@@ -50,7 +50,7 @@ export function outlookOf(slots: Slots, wanted: number): string {
   return `Starts ${served.length} of those in line, in its order: ${some(served.map(({ tenant }) => tenant ?? '–'))}.`;
 }
 
-/** Whose schedulers a limit stops, as the launcher chooses: the newest; its own slot it keeps. */
+/** The tenants whose schedulers a limit stops, as the launcher chooses them: the newest. The launcher keeps its own slot. */
 export function stoppedBy({ items }: Slots, limit: number): readonly string[] {
   const lasting = standInLine(items).holders;
   return lasting

@@ -1,15 +1,15 @@
 /**
  * The one connection to the stream of changes. It
  * 1. resumes where it stopped: the browser by `Last-Event-ID`, a connection of ours by `after`;
- * 2. opens anew, with a growing wait, when the browser has given up (it does at any answer but 200).
+ * 2. reconnects, after a growing wait, when the browser has given up (it does at any answer but 200).
  *
- * It runs in the worker that all tabs share, or in the tab itself where there is no such thing.
+ * It runs in the worker that all tabs share, or in the tab itself if the browser has no shared workers.
  */
 import type { DigestMessage } from '../../../src/api/live/digest.ts';
 
 export type LiveState = 'connecting' | 'live' | 'lost';
 
-/** What tabs are told. */
+/** The messages to tabs. */
 export type Told =
   | { readonly kind: 'state'; readonly state: LiveState }
   /** Everything up to here is known, and this has changed. */
@@ -49,7 +49,7 @@ export class ChangeStream {
     this.#source = source;
   }
 
-  /** Nobody looks any more. Who comes next reads everything for itself, and needs to hear only of what follows. */
+  /** Closes the stream when no tab follows it. The next tab reads everything itself, and needs only later changes. */
   stop(): void {
     clearTimeout(this.#reopening);
     this.#source?.close();

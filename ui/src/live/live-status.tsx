@@ -1,4 +1,4 @@
-/** Says whether what one sees is live: in words, the dot only repeats it. Nothing where there is nothing to see. */
+/** Shows whether the page is live, as text; the dot only repeats it. Shows nothing if there is no data on the page. */
 import { useAccess } from '../tenants/access.tsx';
 import type { LiveState } from './change-stream.ts';
 import { useLiveState } from './live.tsx';

@@ -1,4 +1,4 @@
-/** Across the top while the server is away: what is below may be old. A hiccup is not worth a word. */
+/** A banner while the server is away: the data below may be old. Short interruptions are not shown. */
 import { useEffect, useState } from 'react';
 import { useLiveState } from './live.tsx';
 

@@ -1,7 +1,7 @@
 /**
  * Gathers the names of answers that events have outdated and has them read again in rounds: a round starts `afterMs`
- * after the first touch and at least `everyMs` after the one before, and never while that one is still under way, so a
- * slow server is asked less often. Nothing is read while the tab is hidden; it is when it shows again.
+ * after the first touch and at least `everyMs` after the round before, and never while that round is still under way, so a
+ * slow server gets fewer requests. Nothing is read while the tab is hidden, but when it shows again.
  */
 import type { QueryKey } from '@tanstack/react-query';
 

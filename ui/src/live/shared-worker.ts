@@ -7,7 +7,7 @@ import { ChangeStream, type Told } from './change-stream.ts';
 
 export type Said = 'hello' | 'bye' | 'again';
 
-/** Between a tab's first reads and its `hello`, something may have changed: it is told what was told of late. */
+/** Recent messages are repeated to a new tab, because data may have changed between its first reads and its `hello`. */
 const rememberedMs = 3_000;
 
 const tabs = new Set<MessagePort>();

@@ -14,7 +14,7 @@ test('more than can be named touches every job and run, and no document', () => 
   expect(touchedBy({ jobs: ['j'] }).soon).toEqual([keys.jobState('j'), ['run']]);
 });
 
-test('a document touches what is written about the job', () => {
+test('a new document touches the written data of the job', () => {
   const { soon } = touchedBy({ written: ['j'], jobs: ['j'], people: true });
   expect(soon).toEqual(expect.arrayContaining([keys.jobWritten('j'), keys.jobs, keys.audit]));
 });
@@ -23,7 +23,7 @@ test('who missed too much reads all again', () => {
   expect(touchedBy({ all: true })).toEqual({ soon: [[]], later: [] });
 });
 
-test('the fleet and what is late touch no job', () => {
+test('changes of workers and late runs touch no job', () => {
   expect(touchedBy({ fleet: true })).toEqual({ soon: [keys.fleet], later: [keys.overview] });
   expect(touchedBy({ scheduler: true })).toEqual({ soon: [keys.tenants], later: [] });
   expect(touchedBy({ late: true })).toEqual({ soon: [], later: [keys.overview] });

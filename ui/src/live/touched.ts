@@ -23,7 +23,7 @@ const sums: readonly QueryKey[] = [
   keys.fleet,
   keys.auditOfAll,
 ];
-/** What counts by the clock: the last hour is another one. Of other tenants no stream tells: they are looked at each minute. */
+/** Queries that depend on the clock, such as the last hour, and those about other tenants, which have no stream here. */
 const clocked: readonly QueryKey[] = [keys.overview, keys.activity, anyJob, keys.tenants];
 
 export function touchedBy(digest: DigestMessage): Touched {

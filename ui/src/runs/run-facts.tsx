@@ -1,4 +1,4 @@
-/** What is known of a run, as a list of terms. */
+/** The facts of a run, as a list of terms. */
 import { Link } from 'wouter';
 import { Fact, Facts } from '../kit/facts.tsx';
 import { Age, Span } from '../time/times.tsx';

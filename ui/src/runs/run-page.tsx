@@ -1,4 +1,4 @@
-/** One run: how it stands, when it did what, and one of its views. Which one is in the address (`?view=`). */
+/** One run: its state, its times, and the view that the address names (`?view=`). */
 import { type ComponentType, useRef } from 'react';
 import { Link } from 'wouter';
 import { Answer } from '../kit/answer.tsx';
@@ -60,7 +60,7 @@ export default function RunPage({ id }: { readonly id: string }) {
   );
 }
 
-/** Of a run that nobody has begun, why that is matters more than a log that cannot be there. */
+/** For a run that has not begun, the explanation matters more than a log that cannot exist. */
 function RunView({ run }: { readonly run: Run }) {
   const [view] = useUrlState('view', run.started_at === null ? 'why' : 'log');
   const shown = views.find(({ name }) => name === view);

@@ -1,4 +1,4 @@
-/** Which runs a list can be narrowed to, as the address says it (`?state=`). What is no such choice means all. */
+/** The filters of a list of runs, as in the address (`?state=`). An unknown value means all. */
 export const stateChoices = [
   { value: '', label: 'All' },
   { value: 'unfinished', label: 'Under way', states: 'active,running' },

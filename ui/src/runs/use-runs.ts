@@ -1,4 +1,4 @@
-/** Data of runs: lists of them, one, and what is known of it: why, its history, attempts and environment. */
+/** Queries of runs: lists, and one run with its explanation, history, attempts and environment. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type TenantAnswer, tenant } from '../client.ts';
 import { keys } from '../queries.ts';
@@ -41,7 +41,7 @@ export function useRun(id: string) {
   });
 }
 
-/** Asked anew whenever it is opened: workers and limits, of which no digest tells, may be the reason. */
+/** Read again whenever it is opened, because it may depend on workers and limits, which no digest reports. */
 export function useWhy(id: string) {
   return useQuery({
     queryKey: keys.run(id, 'why'),
@@ -57,7 +57,7 @@ export function useHistory(id: string) {
   });
 }
 
-/** Another attempt is another run, of which only the job's digest tells. */
+/** Another attempt is another run, which only the job's digest reports. */
 export function useAttempts(run: Run) {
   return useQuery({
     queryKey: run.job === null ? keys.run(run.id, 'attempts') : keys.jobState(run.job.id, 'attempts', run.id),

@@ -1,4 +1,4 @@
-/** Lets through who is signed in; sends all others to the sign-in page, which brings them back to where they were. */
+/** Admits signed-in users; sends all others to the sign-in page, which then returns them to the requested page. */
 import { type ReactNode, useEffect } from 'react';
 import { Redirect, useLocation, useSearch } from 'wouter';
 import { statusOf } from '../client.ts';

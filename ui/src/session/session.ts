@@ -1,5 +1,5 @@
 /**
- * Who is signed in. The session itself is a cookie that scripts cannot read; what is known here is what `/api/me` says.
+ * The signed-in user. The session itself is a cookie that scripts cannot read; this file only knows the answer of `/api/me`.
  */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type GatewayAnswer, gateway, isDatabaseFault } from '../client.ts';
@@ -7,7 +7,7 @@ import { keys } from '../queries.ts';
 
 type Me = GatewayAnswer<'GET /api/me'>;
 
-/** That somebody is signed in, for other tabs to know: asking the server would be an error on the console where nobody is. */
+/** Notes for other tabs that a user is signed in. A request without a session would log an error on the console. */
 const hint = 'millrace signed in';
 
 export function hintsAtSession(): boolean {
@@ -19,7 +19,7 @@ export function noteSession(isThere: boolean): void {
   else localStorage.removeItem(hint);
 }
 
-/** How soon it is asked again while the database does not answer. */
+/** Polling interval while the database does not answer. */
 const faultyMs = 3_000;
 
 export function useMe() {

@@ -43,7 +43,7 @@ function foundOf(hit: Hit): Found {
 interface Search {
   readonly items: readonly Found[];
   readonly error: Error | null;
-  /** Whether what is shown answers the question, and not the one before. */
+  /** Whether the results belong to the present query, and not to the one before. */
   readonly isSettled: boolean;
 }
 
@@ -62,7 +62,7 @@ function useFound(question: string): Search {
     .map(({ to, label }): Found => ({ id: to, kind: 'page', name: label, where: '', to }));
   const tenants = useOtherTenants(q);
   const found = (data?.items ?? []).map(foundOf);
-  // Enter takes the first: nobody should leave this tenant who did not mean to
+  // last, because Enter takes the first result, and must not leave this tenant by accident
   const rest = switching.test(q) ? [...tenants, ...found] : [...found, ...tenants];
   const items = q === '' ? places : [...places, ...rest];
   return { items, error, isSettled: q === '' || (!isPlaceholderData && !isFetching) };

@@ -1,4 +1,4 @@
-/** Whose pages these are; for root, the way to the same page of another tenant. */
+/** The name of the current tenant; for root, a menu that leads to the same page of another tenant. */
 import { type FocusEvent, type KeyboardEvent, useEffect, useId, useRef, useState } from 'react';
 import { Link, useLocation, useSearch } from 'wouter';
 import { homeOf, tenantName } from '../client.ts';

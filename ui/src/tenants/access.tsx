@@ -1,6 +1,6 @@
 /**
- * Whether the tenant whose pages these are can be read, asked once for all who heed it: the banner says why not, pages do
- * not wait for what cannot come or say it again, and nobody listens for changes of a tenant that does not exist.
+ * Whether the current tenant can be read, checked once for all components: the banner says why not, pages neither wait in vain
+ * nor repeat it, and no component follows changes of a tenant that does not exist.
  */
 import { useQueryClient } from '@tanstack/react-query';
 import { createContext, type ReactNode, use, useEffect, useMemo } from 'react';

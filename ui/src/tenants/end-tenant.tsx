@@ -66,7 +66,7 @@ function Ending({ tenant: { name }, close, act, change, children }: EndingProps)
   const [typed, setTyped] = useState('');
   const [, go] = useLocation();
   const end = useChange({
-    // its own answers would only be read again to be told that it is gone
+    // reading its data again would only result in 404
     outdates: keys.tenantList,
     change,
     onDone: () => {

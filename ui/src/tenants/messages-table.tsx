@@ -1,4 +1,4 @@
-/** What the launcher was asked to do, by whom and what for, and what came of it. */
+/** Messages to the launcher: sender, cause and outcome. */
 import { Age, Span } from '../time/times.tsx';
 import { detailOf, type Message, outcomeWords } from './standing.ts';
 import './tenants.css';

@@ -7,7 +7,7 @@ test('a name that the server takes has no fault', () => {
   }
 });
 
-test('what is wrong with a name is said', () => {
+test('the fault of a name is described', () => {
   for (const name of ['A', 'a b', 'a/b', 'ä', 'a\n'])
     expect([name, nameFault(name)]).toEqual([name, expect.stringMatching(/only/)]);
   for (const name of ['-a', 'a-', '_'])

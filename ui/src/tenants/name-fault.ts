@@ -1,8 +1,8 @@
-/** What a tenant may be called, and what it may be called instead. */
+/** Checks the name of a tenant, and proposes an allowed one. */
 
 const longest = 63;
 
-/** What is wrong with a tenant's name; the server's rule (`src/gateway/tenants/endpoints.ts`), in time to be mended. */
+/** The fault of a tenant's name, by the server's rule (`src/gateway/tenants/endpoints.ts`), shown while the user types. */
 export function nameFault(name: string): string | undefined {
   if (name === '') return 'It needs a name.';
   if (name.length > longest) return 'At most 63 characters.';
@@ -10,7 +10,7 @@ export function nameFault(name: string): string | undefined {
   return /^[a-z0-9](.*[a-z0-9])?$/.test(name) ? undefined : 'It begins and ends with a letter or digit.';
 }
 
-/** A name that may be given, like one that may not. */
+/** An allowed name that is similar to one that is not. */
 export function nameLike(name: string): string {
   const allowed = name.toLowerCase().replaceAll(/[^a-z0-9_-]+/g, '-');
   return allowed.slice(0, longest).replaceAll(/^[_-]+|[_-]+$/g, '') || 'tenant';

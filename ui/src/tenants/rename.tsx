@@ -1,4 +1,4 @@
-/** Calls a tenant otherwise. Its addresses change with its name. */
+/** Renames a tenant. Its addresses change with its name. */
 import { useState } from 'react';
 import { useLocation } from 'wouter';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
@@ -22,7 +22,7 @@ function Rename({ tenant, close }: { readonly tenant: Tenant; readonly close: ()
   const [name, setName] = useState(tenant.name);
   const [, go] = useLocation();
   const rename = useChange({
-    // what is known under the old name would only be asked for in vain
+    // reading data under the old name would only result in 404
     outdates: keys.tenantList,
     key: keys.tenant(tenant.name),
     change: () => gateway('POST /api/tenants/{name}/rename', { params: { name: tenant.name }, body: { name } }),

@@ -36,14 +36,14 @@ test('what runs is well, whatever was the matter before', () => {
   expect(needsLook({ state: 'STARTED', reason_code: null, desired: 'on' })).toBe(false);
 });
 
-test('what is said to be STARTED and is not heard of needs a look', () => {
+test('a STARTED tenant without heartbeats needs attention', () => {
   for (const reason_code of ['silent', 'stopping', 'unreachable'] as const) {
     expect(toneOf({ state: 'STARTED', reason_code })).toBe('bad');
     expect(needsLook({ state: 'STARTED', reason_code, desired: 'on' })).toBe(true);
   }
 });
 
-test('somebody should look at what ought to run and cannot', () => {
+test('a tenant that should run and cannot needs attention', () => {
   const looked = reasonCodes.filter((code) => needsLook(disabled(code)));
   expect(looked).toEqual([
     'waiting_on_transaction',
@@ -58,7 +58,7 @@ test('somebody should look at what ought to run and cannot', () => {
   expect(reasonCodes.filter((code) => needsLook(disabled(code, 'off')))).toEqual([]);
 });
 
-test('what is under way is looked at again soon', () => {
+test('a tenant in transition is read again soon', () => {
   const busy = reasonCodes.filter((code) => isUnderWay({ state: 'ALLOCATED', reason_code: code, desired: 'on' }));
   expect(busy).toEqual(['starting', 'stopping', 'waiting_on_transaction']);
 });
@@ -69,7 +69,7 @@ test('a tenant that is stopped, or crashes, can still be read', () => {
   expect(isClosed(null)).toBe(false);
 });
 
-test('nothing counts down to the next look at what nobody has installed', () => {
+test('no countdown is shown for a database without Millrace', () => {
   const retry_at = '2026-11-16T10:00:05Z';
   expect(nextTryOf({ reason_code: 'not_installed', retry_at })).toBe(null);
   expect(nextTryOf({ reason_code: 'unreachable', retry_at })).toBe(retry_at);

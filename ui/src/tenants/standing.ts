@@ -1,6 +1,6 @@
 /**
- * How a tenant stands, for the eye: what its state and reason amount to, whether somebody should look, and whether it will
- * soon be otherwise by itself.
+ * Summarizes the state of a tenant for display: what its state and reason mean, whether it needs attention, and whether it will
+ * soon change by itself.
  */
 import type { GatewayAnswer } from '../client.ts';
 import { formatInstant } from '../time/format.ts';
@@ -19,7 +19,7 @@ const tones: Readonly<Record<NonNullable<Tenant['reason_code']>, Tone>> = {
   waiting_on_transaction: 'waits',
   no_slot: 'waits',
   no_engine: 'bad',
-  // a database that nobody has given to Millrace yet
+  // a database in which Millrace was never installed
   not_installed: 'quiet',
   unreachable: 'bad',
   not_connectable: 'bad',
@@ -42,7 +42,7 @@ export function standingWord({ standing, summary }: Pick<Tenant, 'standing' | 's
   return standing === 'off' ? 'off' : 'will run';
 }
 
-/** The rest of the summary: what is wrong, why not yet, or who stopped it. Null where there is nothing to say. */
+/** The rest of the summary: the fault, why it does not run yet, or who stopped it. Null if there is none. */
 export function standingWhy({ standing, summary }: Pick<Tenant, 'standing' | 'summary'>): string | null {
   const rest = summary.slice(standingWord({ standing, summary }).length).replace(/^:? /, '');
   return rest === '' ? null : rest.replace(/; next try at \S+Z/, '');
@@ -71,7 +71,7 @@ export function isInstalled({ reason_code }: Pick<Standing, 'reason_code'>): boo
   return reason_code !== 'not_installed';
 }
 
-/** When it is tried again; nobody waits for what is looked at only in case somebody has installed it. */
+/** When it is retried. Not shown for a database that is only checked for an installation. */
 export function nextTryOf({ reason_code, retry_at }: Pick<Tenant, 'reason_code' | 'retry_at'>): string | null {
   return isInstalled({ reason_code }) ? retry_at : null;
 }

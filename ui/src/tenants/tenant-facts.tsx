@@ -1,4 +1,4 @@
-/** What is known of a tenant. */
+/** The facts of a tenant. */
 import { Fact, Facts } from '../kit/facts.tsx';
 import { Age, Due } from '../time/times.tsx';
 import { ProcessName } from './process-name.tsx';

@@ -1,4 +1,4 @@
-/** One tenant: whether its scheduler runs and why, what may be done with it, and what the launcher was asked to do. */
+/** One tenant: whether its scheduler runs and why, its actions, and its messages to the launcher. */
 import { Link } from 'wouter';
 import { homeOf } from '../client.ts';
 import { Next } from '../explain/explanation.tsx';
@@ -53,7 +53,7 @@ function TenantBody({ name }: { readonly name: string }) {
   );
 }
 
-/** The state above and the sentence are read apart; neither is kept from being shown by the other. */
+/** State and explanation are read separately, so that neither waits for the other. */
 function Why({ name }: { readonly name: string }) {
   const { data: why, error } = useTenantWhy(name, { watched: true });
   if (why === undefined) return <InlineFailure error={error} />;

@@ -25,7 +25,7 @@ type Shown = Pick<Tenant, 'state' | 'reason_code' | 'standing' | 'summary'>;
 
 export function TenantState({ tenant }: { readonly tenant: Shown }) {
   const { state, standing, summary } = tenant;
-  // it runs, and somebody should look all the same
+  // it runs, but needs attention
   const tone = standing === 'runs' && summary !== 'runs' ? 'waits' : toneOf(tenant);
   const meaning = tone === 'bad' && state === 'STARTED' ? notHeardOf : meanings[state];
   return (
@@ -38,7 +38,7 @@ export function TenantState({ tenant }: { readonly tenant: Shown }) {
   );
 }
 
-/** What is wrong, why it does not run yet or who stopped it, and when it is tried again. */
+/** The fault, why it does not run yet or who stopped it, and when it is retried. */
 export function Reason({ tenant }: { readonly tenant: Shown & Pick<Tenant, 'retry_at'> }) {
   const nextTryAt = nextTryOf(tenant);
   const why = standingWhy(tenant);

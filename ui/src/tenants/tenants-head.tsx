@@ -1,4 +1,4 @@
-/** The head of what is about all tenants: the tenants themselves, the slots, the engines, the launcher. */
+/** The head of the pages about all tenants: tenants, slots, engines, launcher. */
 import type { ReactNode } from 'react';
 import { Link, useLocation } from 'wouter';
 

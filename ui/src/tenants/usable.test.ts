@@ -21,7 +21,7 @@ test('there is something to upgrade to where a usable engine is newer', () => {
   expect(hasNewer('1.0.0', engines)).toBe(true);
   expect(hasNewer('2.0.0', engines)).toBe(true);
   expect(hasNewer('2.1.0-beta.1', engines)).toBe(false);
-  // its own engine is not here
+  // its own engine is not installed
   expect(hasNewer('1.5.0', engines)).toBe(true);
   expect(hasNewer(null, engines)).toBe(false);
   expect(hasNewer('1.0.0', undefined)).toBe(false);

@@ -1,4 +1,4 @@
-/** The engines that a tenant can be brought to, and which of them it goes to that is not told where. */
+/** The engines that a tenant can be upgraded to, and the default one. */
 import type { Engine } from './use-tenants.ts';
 
 type Known = Pick<Engine, 'version' | 'fault'>;
@@ -8,14 +8,14 @@ export function usable<E extends Known>(engines: readonly E[] | undefined): read
   return (engines ?? []).filter(({ fault }) => fault === null);
 }
 
-/** As `millrace tenant upgrade` chooses without `--to`: a pre-release only from one, or where nothing else is here. */
+/** The choice of `millrace tenant upgrade` without `--to`: a pre-release only from a pre-release, or if there is no other. */
 export function usualTarget(from: string | null, engines: readonly Known[] | undefined): string | undefined {
   const newestFirst = usable(engines).map(({ version }) => version);
   const stable = newestFirst.find((version) => !isPreRelease(version));
   return from !== null && isPreRelease(from) ? newestFirst[0] : (stable ?? newestFirst[0]);
 }
 
-/** Whether there is any to upgrade to; a pre-release counts: it can be chosen. One whose own is not here may try any. */
+/** Whether there is an engine to upgrade to, pre-releases included. If the tenant's own engine is missing, any engine counts. */
 export function hasNewer(from: string | null, engines: readonly Known[] | undefined): boolean {
   if (from === null || engines === undefined) return false;
   const own = engines.findIndex(({ version }) => version === from);

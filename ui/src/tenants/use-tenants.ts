@@ -1,6 +1,6 @@
 /**
- * Data of tenants and of what runs their schedulers. It is in the control database, of which no stream tells: pages about it
- * ask again while they are in sight, more often while something is under way. Pages of a tenant do not.
+ * Queries of tenants, launchers and hosts. Their data is in the control database, which sends no live changes: pages about it
+ * poll while they are visible, more often while something is under way. Pages of a tenant do not poll.
  */
 import { useIsMutating, useQuery } from '@tanstack/react-query';
 import { type GatewayAnswer, gateway, isDatabaseFault, listAll, statusOf } from '../client.ts';
@@ -15,7 +15,7 @@ export type Process = Launcher['standing_by'][number];
 export type TenantWhy = GatewayAnswer<'GET /api/explain/tenant/{name}'>;
 
 const calmMs = 3_000;
-/** Nothing tells of a disk that is full or a database that is frozen. */
+/** Polled, because a full disk or a frozen database sends no live change. */
 const quietMs = 60_000;
 const busyMs = 1_000;
 
@@ -39,7 +39,7 @@ export function useTenants() {
   });
 }
 
-/** Where its very name is being changed, nobody asks by the old one: the answer would be that there is none. */
+/** Disabled while the tenant is being renamed, because a read under the old name would result in 404. */
 function useIsBeingRenamed(name: string): boolean {
   return useIsMutating({ mutationKey: keys.tenant(name) }) > 0;
 }
@@ -101,7 +101,7 @@ export function useSlots() {
   });
 }
 
-/** They change when somebody adds one, which is seldom. */
+/** They change rarely, only when an engine is added or removed. */
 export function useEngines() {
   return useQuery({
     queryKey: [...keys.tenants, 'engines'],

@@ -1,4 +1,4 @@
-/** The time on the wall for what must tick on the page: one timer per pace, and only while somebody looks at it. */
+/** The current time for elements that tick: one timer per interval, and only while elements use it. */
 import { useSyncExternalStore } from 'react';
 
 interface Clock {

@@ -20,7 +20,7 @@ test('an age ends as a date', () => {
   expect(formatAge('2026-01-31T00:00:00Z', now)).toBe('2026-01-31');
 });
 
-test('what is due counts down', () => {
+test('a future time counts down', () => {
   const now = Date.parse('2026-03-31T00:00:00Z');
   const at = (seconds: number) => new Date(now + seconds * 1000).toISOString();
   expect([-1, 0.2, 59, 61, 7_300, 200_000].map((s) => formatDue(at(s), now))).toEqual([

@@ -35,7 +35,7 @@ export function formatDue(at: string, now: number): string {
   return left < day ? `in ${Math.floor(left / hour)}h` : `in ${Math.floor(left / day)}d`;
 }
 
-/** `2026-01-31 00:00Z`, with seconds and parts of them only where there are any. What is no time stays as it is. */
+/** `2026-01-31 00:00Z`, with seconds and fractions only if there are any. Text that is not a time stays as it is. */
 export function formatInstant(at: string): string {
   if (Number.isNaN(Date.parse(at))) return at;
   const iso = new Date(at).toISOString();

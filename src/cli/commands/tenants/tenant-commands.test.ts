@@ -260,7 +260,7 @@ describe('tenant commands', () => {
       /\n {2}<name>: lower-case letters/,
     );
     expect((await cli(['tenant', 'create', 'postgres'])).stderr).toMatch(
-      /error: the database postgres cannot be a tenant's: it is one of PostgreSQL itself; name another\n$/,
+      /error: the database postgres cannot be a tenant's: it belongs to PostgreSQL itself; name another\n$/,
     );
     for (const argv of [
       ['tenant', 'sql', '--to', ''],

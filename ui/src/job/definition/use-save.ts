@@ -1,11 +1,11 @@
-/** Saving a document, of a job that is there or of a new one. */
+/** Saves the document of an existing or a new job. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useAction } from '../../actions/use-action.ts';
 import { tenant } from '../../client.ts';
 import { keys } from '../../queries.ts';
 import { type Applied, yamlHeaders } from './use-check.ts';
 
-/** `onSaved` is called once the job has been read again, so that nobody sees the old text come back. */
+/** `onSaved` is called once the job has been read again, so that the old text does not reappear. */
 export function useSave(job: string | undefined, onSaved: (answer: Applied) => void) {
   const client = useQueryClient();
   return useAction({

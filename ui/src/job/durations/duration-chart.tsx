@@ -1,4 +1,4 @@
-/** One bar for each instant: how long all tasks took together, and how much of it was the chosen one's. */
+/** One bar for each instant: the duration of all tasks together, and the share of the chosen task. */
 import type { MouseEvent } from 'react';
 import { useLocation } from 'wouter';
 import { formatInstant, formatSpan } from '../../time/format.ts';
@@ -9,7 +9,7 @@ import type { Durations, TaskStats } from './stats.ts';
 interface Props {
   readonly job: string;
   readonly durations: Durations;
-  /** Undefined: all together. */
+  /** Undefined: all tasks together. */
   readonly task: TaskStats | undefined;
 }
 
@@ -27,7 +27,7 @@ export function DurationChart({ job, durations: { instants, totals }, task }: Pr
   return (
     <figure className="duration-figure">
       <figcaption>{what}, by instant</figcaption>
-      {/* the figures of each bar stand in the table below, with links */}
+      {/* the table below has the figures of each bar, with links */}
       <div className="duration-chart" aria-hidden="true" onClick={open}>
         {ticks.map((ms) => (
           <span key={ms} className="duration-tick" style={{ bottom: `${(ms / most) * 100}%` }}>

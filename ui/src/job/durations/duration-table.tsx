@@ -1,4 +1,4 @@
-/** How long each task took: the usual, the worst, the latest, and all of them as a small curve. */
+/** Durations of each task: typical, worst, latest, and all of them as a small chart. */
 import { formatSpan } from '../../time/format.ts';
 import type { TaskStats } from './stats.ts';
 
@@ -66,7 +66,7 @@ export function DurationTable({ tasks, chosen, choose }: Props) {
 
 const height = 20;
 
-/** One thin bar for each instant, as high as its part of the task's longest. */
+/** One thin bar for each instant; its height is relative to the task's longest duration. */
 function Curve({ task: { series, max } }: { readonly task: TaskStats }) {
   const path = series
     .map((value, i) =>

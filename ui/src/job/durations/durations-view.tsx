@@ -1,4 +1,4 @@
-/** How long a job's tasks took at its latest instants; how many of them, and which task, is in the address. */
+/** Durations of a job's tasks at its latest instants. The address holds the number of instants and the task. */
 import { useMemo } from 'react';
 import { Link } from 'wouter';
 import { Answer } from '../../kit/answer.tsx';
@@ -18,7 +18,7 @@ import { useDurations } from './use-durations.ts';
 
 const standard = '30';
 const choices = [standard, '100', '300'].map((value) => ({ value, label: `Latest ${value}` }));
-/** Of many tasks fewer instants are read. */
+/** With many tasks, fewer instants are read. */
 const mostRuns = 6_000;
 
 export default function DurationsView({ job }: JobViewProps) {

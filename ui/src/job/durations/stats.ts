@@ -1,4 +1,4 @@
-/** How long tasks took at the latest instants, gathered by task and by instant. Durations are in seconds. */
+/** Durations of tasks at the latest instants, by task and by instant, in seconds. */
 export interface Duration {
   readonly trigger_datetime: string;
   readonly duration: number;
@@ -12,16 +12,16 @@ export interface TaskStats {
   readonly p50: number;
   readonly p95: number;
   readonly max: number;
-  /** For each instant, oldest first; undefined where it has none. */
+  /** One value for each instant, oldest first; undefined if the task did not run. */
   readonly series: readonly (number | undefined)[];
 }
 
 export interface Durations {
   /** Oldest first. */
   readonly instants: readonly string[];
-  /** Of all tasks together, for each instant. */
+  /** All tasks together, for each instant. */
   readonly totals: readonly number[];
-  /** The slowest first. */
+  /** Slowest first. */
   readonly tasks: readonly TaskStats[];
 }
 
@@ -55,7 +55,7 @@ function statsOf(name: string, series: readonly (number | undefined)[]): TaskSta
   };
 }
 
-/** The least value that so many parts of all do not exceed. */
+/** The quantile: the smallest value that at least this share of the values does not exceed. */
 export function quantile(sorted: readonly number[], part: number): number {
   return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)] ?? 0;
 }

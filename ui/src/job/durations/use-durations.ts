@@ -1,6 +1,6 @@
 /**
- * How long tasks took at the latest instants. It is read again when the newest instant ends or another begins, not at
- * every run: of a busy job it would be read all the time, and say the same.
+ * Durations of tasks at the latest instants. They are read again when the newest instant ends or another begins, not at every
+ * run: for a busy job that would repeat the same answer all the time.
  */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { tenant } from '../../client.ts';

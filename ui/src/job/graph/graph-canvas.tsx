@@ -1,6 +1,6 @@
 /**
- * The drawing of a graph: boxes and edges that can be dragged, zoomed, walked with the arrow keys and opened. For a
- * screen reader it is a group of buttons and links, each with its name and state.
+ * The drawing of a graph: boxes and edges that can be dragged, zoomed, navigated with the arrow keys and opened. For a screen
+ * reader it is a group of buttons and links, each with its name and state.
  */
 import { type KeyboardEvent, type MouseEvent, useMemo, useRef, useState } from 'react';
 import type { State } from '../../../../src/api/shapes.ts';
@@ -15,7 +15,7 @@ import { useView, type ViewControl } from './use-view.ts';
 interface Props {
   readonly job: string;
   readonly graph: Graph;
-  /** Of the tasks that have begun; undefined while that is not known. */
+  /** States of the tasks that have begun; undefined while they are not known. */
   readonly states: ReadonlyMap<string, State> | undefined;
   readonly chosen: string | undefined;
   readonly open: (node: GraphNode) => void;
@@ -113,7 +113,7 @@ function nodeAt(target: EventTarget): string | undefined {
 }
 
 const zoomStep = 1.3;
-/** For the buttons above a low graph and the legend below it. */
+/** Room for the buttons above a low graph and the legend below it. */
 const roomAround = 120;
 
 function zoomByKey(view: ViewControl, key: string): boolean {

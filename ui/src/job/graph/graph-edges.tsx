@@ -1,4 +1,4 @@
-/** The edges of the graph, told apart by line and end: success, failure, done, and what a trigger fires. */
+/** The edges of the graph, distinguished by line and end: success, failure, done, and edges of triggers. */
 import { memo } from 'react';
 import type { Graph } from '../use-job.ts';
 import type { Layout } from './layout.ts';
@@ -45,7 +45,7 @@ const kinds = [
   { kind: 'done', words: 'after either' },
 ] as const;
 
-/** Only of what the graph has; where all is success there is nothing to tell apart. */
+/** Shows only the kinds that the graph has; a graph with success edges alone needs no legend. */
 export function EdgeLegend({ edges }: { readonly edges: readonly Edge[] }) {
   const present = new Set(edges.map(({ kind }) => kind));
   const shown = kinds.filter(({ kind }) => present.has(kind));

@@ -1,4 +1,4 @@
-/** One box of the graph: a task with its state, a trigger, or either of another job. */
+/** One box of the graph: a task with its state, or a trigger; of this job or another one. */
 import { memo } from 'react';
 import type { State } from '../../../../src/api/shapes.ts';
 import { shapeOf } from '../../kit/state.tsx';
@@ -10,13 +10,13 @@ export type GraphNode = Graph['nodes'][number];
 interface Props {
   readonly node: GraphNode;
   readonly place: LaidNode;
-  /** What the second line says. */
+  /** The text of the second line. */
   readonly word: string;
   readonly foreign: boolean;
-  /** Undefined where nothing has begun, and for what has no state here. */
+  /** Undefined if the task has not begun, and for boxes without a state. */
   readonly state: State | undefined;
   readonly chosen: boolean;
-  /** The one that Tab leads to. */
+  /** Whether Tab leads to this box. */
   readonly current: boolean;
 }
 

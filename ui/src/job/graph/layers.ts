@@ -1,13 +1,13 @@
 /**
- * Which layer each node of a graph stands in, counted from the left: every edge leads to a layer further right. Nodes
- * are numbers here. Edges that close a circle are turned round for this, so that a circle is drawn and nothing hangs.
+ * Assigns each node of a graph to a layer, counted from the left, so that every edge leads to a layer further right. Nodes are
+ * numbers here. Edges that close a cycle are reversed for this, so that a graph with cycles can be drawn.
  */
 export interface Link {
   readonly from: number;
   readonly to: number;
 }
 
-/** For each node the ends of its links, by one side or the other. */
+/** For each node, its neighbours along incoming or outgoing links. */
 export function neighbours(count: number, links: readonly Link[], side: 'from' | 'to'): number[][] {
   const lists: number[][] = Array.from({ length: count }, () => []);
   const other = side === 'from' ? 'to' : 'from';
@@ -15,13 +15,13 @@ export function neighbours(count: number, links: readonly Link[], side: 'from' |
   return lists;
 }
 
-/** The same links, those turned round that a depth-first walk finds leading back to where it came from. */
+/** The same links, with back edges of a depth-first walk reversed. */
 export function withoutCircles(count: number, links: readonly Link[]): Link[] {
   const children = neighbours(count, links, 'from');
   const onPath = new Uint8Array(count);
   const backward = new Set<string>();
   const seen = new Uint8Array(count);
-  // its own stack: a chain of thousands must not overflow the program's
+  // an explicit stack, because a chain of thousands would overflow the call stack
   const walk = (root: number): void => {
     const path = [{ node: root, next: 0 }];
     seen[root] = onPath[root] = 1;
@@ -42,7 +42,7 @@ export function withoutCircles(count: number, links: readonly Link[]): Link[] {
   return links.map(({ from, to }) => (backward.has(`${from} ${to}`) ? { from: to, to: from } : { from, to }));
 }
 
-/** By the longest way to each node; what begins a way stands right before what it leads to. */
+/** Layers by the longest path to each node. A node without predecessors is placed right before its first successor. */
 export function layersOf(count: number, links: readonly Link[]): number[] {
   const children = neighbours(count, links, 'from');
   const parents = neighbours(count, links, 'to');

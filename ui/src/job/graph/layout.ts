@@ -1,6 +1,6 @@
 /**
- * Where the nodes and edges of a job's graph are drawn: in layers from left to right. An edge that skips layers keeps a
- * lane of its own through them, as if small nodes stood in its way, so that it crosses no box.
+ * The layout of a job's graph: nodes and edges in layers from left to right. An edge that skips layers gets a lane through
+ * them, by virtual nodes, so that it crosses no box.
  *
  * It is a pure function; 500 tasks take some milliseconds.
  */
@@ -41,14 +41,14 @@ interface GivenEdge {
 }
 
 export const nodeHeight = 40;
-/** Where the text of a box begins, and how wide a letter of it is at most on average. */
+/** Where the text of a box begins, and the largest average width of a letter. */
 export const textLeft = 33;
 export const letterWidth = 6.7;
 const mostWidth = 208;
 const nodeRoom = 56;
 const laneRoom = 16;
 const betweenLayers = 46;
-/** Beyond that many bends the longest edges are drawn as one sweep: a lane for each would cost more than it shows. */
+/** With more bends than this, the longest edges are drawn as one curve, because lanes for all would cost too much. */
 const mostBends = 6_000;
 
 /** Wide enough for its name, within reason; longer ones are cut. */
@@ -99,7 +99,7 @@ export function layOut<E extends GivenEdge>(nodes: readonly GivenNode[], edges: 
   };
 }
 
-/** Every link as a way from layer to layer, with a bend in each that it would have skipped. */
+/** Every link as a path from layer to layer, with a bend in each layer that it would have skipped. */
 function bend(count: number, layers: readonly number[], links: readonly Link[]) {
   const all = [...layers];
   const steps: Link[] = [];
@@ -137,7 +137,7 @@ interface Stop {
   readonly y: number;
 }
 
-/** Leaves and arrives level. A turned edge is drawn from its true beginning, which stands at the right. */
+/** Leaves and arrives horizontally. A reversed edge is drawn from its true beginning, which is at the right. */
 function pathOf(stops: readonly Stop[], turned: boolean): string {
   const way = turned ? stops.toReversed() : stops;
   const [first] = way;

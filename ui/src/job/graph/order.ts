@@ -1,18 +1,18 @@
 /**
- * In which order the nodes of each layer stand, so that few edges cross: every node moves to the middle of those it is
- * joined to in the layer before, then after, for a few sweeps; the best order met is kept.
+ * Orders the nodes of each layer so that few edges cross: in a few sweeps, every node moves to the middle of its neighbours in
+ * the layer before, then in the layer after. The best order found is kept.
  */
 import { type Link, neighbours } from './layers.ts';
 
 const sweeps = 12;
-/** After so many that brought nothing it is left as it is. */
+/** Sweeps without improvement before it stops. */
 const patience = 4;
 
 export interface Layering {
   readonly count: number;
   /** The layer of each node. */
   readonly layers: readonly number[];
-  /** Each from a layer to the very next. */
+  /** Each link leads from a layer to the next one. */
   readonly links: readonly Link[];
 }
 
@@ -33,7 +33,7 @@ export function orderLayers({ count, layers, links }: Layering): number[][] {
   return best;
 }
 
-/** As a walk from the roots meets them, so that families stand together from the start. */
+/** The initial order, by a walk from the roots, so that related nodes start together. */
 function firstOrder(
   count: number,
   layers: readonly number[],

@@ -1,6 +1,6 @@
 /**
- * How high each node of a layer stands: as near to what it is joined to as the order of its layer allows, with room
- * between neighbours. Sweeps go to and fro, so that straight ways become straight lines.
+ * The vertical position of each node: as near to its neighbours in other layers as the order of its own layer allows, with room
+ * between nodes. Sweeps go in both directions, so that straight paths become straight lines.
  */
 const sweeps = 8;
 
@@ -11,7 +11,7 @@ export interface Standing {
   readonly parents: readonly (readonly number[])[];
   /** The height that each node needs, the room to its neighbours included. */
   readonly room: readonly number[];
-  /** How much a node insists on standing straight: bends of a long edge more than nodes. */
+  /** How strongly a node is kept in a straight line: bends of a long edge more than nodes. */
   readonly weight: readonly number[];
 }
 
@@ -43,7 +43,7 @@ function weightsOf(row: readonly number[], weight: readonly number[]): number[] 
   return row.map((node) => weight[node] ?? 1);
 }
 
-/** From the middle of each node to the middle of the one above it. */
+/** The distance from the middle of each node to the middle of the node above it. */
 function gapsOf(row: readonly number[], room: readonly number[]): number[] {
   return row.map((node, i) => (i === 0 ? 0 : ((room[node] ?? 0) + (room[row[i - 1] ?? 0] ?? 0)) / 2));
 }

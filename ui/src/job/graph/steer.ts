@@ -1,4 +1,4 @@
-/** Which box an arrow key leads to: the nearest in its direction, those straight ahead first. */
+/** The box that an arrow key leads to: the nearest in its direction, those straight ahead first. */
 import { type LaidNode, nodeHeight } from './layout.ts';
 
 const directions: Readonly<Record<string, readonly [dx: number, dy: number]>> = {
@@ -19,7 +19,7 @@ export function steer(nodes: ReadonlyMap<string, LaidNode>, from: string, key: s
   return best?.id;
 }
 
-/** Undefined for what does not lie that way. Up and down stay within a layer. */
+/** Undefined for a box that is not in that direction. Up and down stay within a layer. */
 function costOf(from: LaidNode, to: LaidNode, [dx, dy]: readonly [number, number]): number | undefined {
   if (from === to) return undefined;
   const layers = (to.layer - from.layer) * dx;

@@ -1,11 +1,11 @@
 /**
- * Dragging, wheel, pinch and buttons move a drawing within its frame. Every move writes one attribute and renders
- * nothing anew, so it is as quick with 500 boxes as with five. Until somebody moves it, it stays fitted to the frame.
+ * Dragging, wheel, pinch and buttons move a drawing within its frame. Every move writes one attribute and renders nothing
+ * again, so it is as quick with 500 boxes as with five. Until the user moves it, it stays fitted to the frame.
  */
 import { type PointerEvent, type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'react';
 import { type Box, fit, opening, reveal, type Size, type View, zoom } from './view-box.ts';
 
-/** A press that moves further than this is a drag and no click. */
+/** A press that moves further than this is a drag, not a click. */
 const dragBeyondPx = 4;
 /** Below this scale names cannot be read, and are not drawn. */
 const farBelow = 0.42;
@@ -25,7 +25,7 @@ interface DragHandlers {
   readonly onClickCapture: (event: { stopPropagation(): void; preventDefault(): void }) => void;
 }
 
-/** A `kept` box stays in sight when the frame changes its size, at the scale it had. */
+/** A `kept` box stays visible at the same scale when the frame changes its size. */
 export function useView(
   frame: RefObject<SVGSVGElement | null>,
   drawn: RefObject<SVGGElement | null>,
@@ -135,7 +135,7 @@ function useDrag(frame: RefObject<SVGSVGElement | null>, view: RefObject<View>, 
         const old = pointers.get(event.pointerId);
         if (old === undefined) return;
         travelled += Math.abs(event.clientX - old.x) + Math.abs(event.clientY - old.y);
-        // captured only now: a captured press would be no click of the box under it
+        // captured only now, because a captured press would not click the box under it
         if (travelled > dragBeyondPx) frame.current?.setPointerCapture(event.pointerId);
         move(event, old);
       },

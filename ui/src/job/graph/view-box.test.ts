@@ -22,7 +22,7 @@ test('what lies under the pointer stays there when one zooms', () => {
   expect(under(after)).toEqual(under(before));
 });
 
-test('a box is brought into sight, and what is in sight stays', () => {
+test('a box becomes visible, and a visible one stays in place', () => {
   const view = { x: 0, y: 0, scale: 1 };
   expect(reveal(view, { x: 100, y: 100, width: 50, height: 40 }, frame)).toBe(view);
   expect(reveal(view, { x: 1_000, y: 100, width: 50, height: 40 }, frame)).toEqual({ x: -66, y: 0, scale: 1 });

@@ -1,4 +1,4 @@
-/** Which part of a drawing is in sight: its place and scale, and how dragging, zooming and fitting change them. */
+/** The visible part of a drawing: its position and scale, and how dragging, zooming and fitting change them. */
 export interface View {
   readonly x: number;
   readonly y: number;
@@ -19,7 +19,7 @@ const leastScale = 0.04;
 const mostScale = 2.5;
 const margin = 16;
 
-/** All of it in the middle, never larger than it was drawn. */
+/** The whole drawing, centred, never larger than it was drawn. */
 export function fit(drawing: Size, frame: Size): View {
   const room = { width: frame.width - 2 * margin, height: frame.height - 2 * margin };
   const wanted = Math.min(room.width / Math.max(1, drawing.width), room.height / Math.max(1, drawing.height), 1);
@@ -34,7 +34,7 @@ export function fit(drawing: Size, frame: Size): View {
 const phone = 600;
 const readable = 0.6;
 
-/** As it is opened: fitted; on a phone, where nothing of that could be read, from its beginning. */
+/** The initial view: fitted; on a phone, where a fitted drawing could not be read, its beginning. */
 export function opening(drawing: Size, frame: Size): View {
   const fitted = fit(drawing, frame);
   if (frame.width >= phone || fitted.scale >= readable) return fitted;
@@ -42,14 +42,14 @@ export function opening(drawing: Size, frame: Size): View {
   return { scale: readable, x: margin, y };
 }
 
-/** What lies under a point of the frame stays under it. */
+/** The point of the drawing under a point of the frame stays under it. */
 export function zoom(view: View, factor: number, at: { readonly x: number; readonly y: number }): View {
   const scale = Math.min(mostScale, Math.max(leastScale, view.scale * factor));
   const ratio = scale / view.scale;
   return { scale, x: at.x - (at.x - view.x) * ratio, y: at.y - (at.y - view.y) * ratio };
 }
 
-/** Moved no further than needed for a box of the drawing to be in sight. */
+/** Moves no further than needed for a box of the drawing to be visible. */
 export function reveal(view: View, box: Box, frame: Size): View {
   const shift = (start: number, length: number, room: number): number => {
     if (start < margin) return margin - start;

@@ -1,4 +1,4 @@
-/** What the letters of a grid's row mean, and how each is drawn. */
+/** The meaning of the letters of a grid's row, and how each is drawn. */
 import type { ReactElement } from 'react';
 import type { cellLetters } from '../../../../src/api/jobs/view-endpoints.ts';
 import type { State } from '../../../../src/api/shapes.ts';
@@ -21,7 +21,7 @@ const states: Readonly<Record<Exclude<Letter, '-'>, State>> = {
 export interface Cell {
   readonly state: State | undefined;
   readonly word: string;
-  /** Made once: a cell that keeps its state is not drawn anew. */
+  /** Made once, so that a cell that keeps its state is not drawn again. */
   readonly shape: ReactElement | null;
 }
 
@@ -34,7 +34,7 @@ const cells = new Map<string, Cell>(
   ]),
 );
 
-/** For the legend, in the order one asks for them. */
+/** For the legend, in order of importance. */
 export const shownStates: readonly State[] = Object.values(states);
 
 export function cellOf(letter: string | undefined): Cell {

@@ -1,4 +1,4 @@
-/** The names of the tasks above their columns: level where there is room, slanted where there is none. */
+/** The names of the tasks above their columns: horizontal if there is room, otherwise slanted. */
 import { memo } from 'react';
 import type { GridTask } from './use-grid-pages.ts';
 import type { Range } from './window.ts';
@@ -7,7 +7,7 @@ const levelFrom = 84;
 const levelHeight = 32;
 const leastSlanted = 56;
 const mostSlanted = 112;
-/** What a letter of a slanted name adds to its height. */
+/** The height that a letter adds to a slanted name. */
 const letterHeight = 4.6;
 
 export function slanted(columnWidth: number): boolean {

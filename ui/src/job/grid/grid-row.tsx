@@ -1,4 +1,4 @@
-/** One instant of the grid: its head, and a cell for each task in sight. */
+/** One instant of the grid: its head, and a cell for each visible task. */
 import { memo } from 'react';
 import { formatInstant } from '../../time/format.ts';
 import { cellOf, Shape } from './cells.tsx';
@@ -10,13 +10,13 @@ const gap = 5;
 
 interface Props {
   readonly row: number;
-  /** Undefined while it is on its way. */
+  /** Undefined while it is loading. */
   readonly item: GridItem | undefined;
   readonly tasks: readonly GridTask[];
   readonly first: number;
   readonly end: number;
   readonly columnWidth: number;
-  /** Which cell Tab leads to, and which is open: 0 is the head, tasks count from 1. */
+  /** The cell that Tab leads to, and the open one: 0 is the head, tasks count from 1. */
   readonly current: number | undefined;
   readonly chosen: number | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * Instants by tasks, of which only what is in sight is drawn: a window of rows and columns that slides over the whole.
- * Its rows are used again as it slides, so ten thousand instants cost no more than thirty.
+ * Instants by tasks, of which only the visible part is drawn: a window of rows and columns that slides over the whole grid.
+ * Rows are reused as it slides, so ten thousand instants cost no more than thirty.
  */
 import { type PointerEvent, useRef } from 'react';
 import { Empty } from '../../kit/empty.tsx';

@@ -1,4 +1,4 @@
-/** The grid of a job: instants by tasks, newest first; around a time where the address names one (`?at=`). */
+/** The grid of a job: instants by tasks, newest first, or around the time in the address (`?at=`). */
 import { useState } from 'react';
 import { State } from '../../kit/state.tsx';
 import { useUrlState } from '../../kit/url-state.ts';
@@ -14,7 +14,7 @@ import { GridTable } from './grid-table.tsx';
 
 const oldest = '1000-01-01T00:00';
 
-/** As a field for times writes it, in UTC; undefined for what is no time. */
+/** A time in UTC as a time field writes it; undefined if the text is not a time. */
 function parsed(at: string): number | undefined {
   const ms = Date.parse(/[zZ]|[+-]\d\d:\d\d$/.test(at) ? at : `${at}Z`);
   return Number.isNaN(ms) ? undefined : ms;
@@ -23,7 +23,7 @@ function parsed(at: string): number | undefined {
 export default function GridView({ job }: JobViewProps) {
   const [at, setAt] = useUrlState('at');
   const [opened, setOpened] = useState(Date.now);
-  // opened anew, also by whoever has only scrolled away from the newest
+  // reopens the grid at the newest instant, also if the user has only scrolled away from it
   const goToNewest = (): void => {
     setOpened(Date.now());
     setAt('');

@@ -17,7 +17,7 @@ function taught(chain: Chain, index: number, ...rest: Parameters<typeof answer>)
 
 const at = Date.parse('2026-03-01T00:00:00Z');
 
-test('a chain begins with what is newer and what is older than a time, which itself is on one side only', () => {
+test('a chain begins with the instants before and after a time, which itself is on one side only', () => {
   expect(begin(at).map(({ side, cursor }) => `${side} ${cursor}`)).toEqual([
     'newer 2026-03-01T00:00:00.000Z',
     'older 2026-03-01T00:00:00.001Z',
@@ -70,7 +70,7 @@ test('only pages that hold rows in sight are asked for, and the empty one on top
   expect(pagesInSight(chain, 290, 320)[1]?.row).toBe(300);
 });
 
-test('the window holds what is in sight and a few more, within the list', () => {
+test('the window holds the visible items and a few more, within the list', () => {
   const sight = { room: 260, size: 26, count: 1_000, more: 4 };
   expect(inSight({ ...sight, scroll: 0 })).toEqual({ first: 0, end: 22 });
   expect(inSight({ ...sight, scroll: 2_600 })).toEqual({ first: 96, end: 118 });

@@ -1,6 +1,6 @@
 /**
- * Keeps what is read in its place when newer rows come in above it. At the very top new rows push the others down, as
- * one expects who looks at the newest.
+ * Keeps visible rows in place when newer rows are added above them. At the very top, new rows push the others down, as a user
+ * who follows the newest rows expects.
  */
 import { type RefObject, useLayoutEffect, useRef } from 'react';
 import { rowHeight } from './grid-row.tsx';

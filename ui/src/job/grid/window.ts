@@ -1,4 +1,4 @@
-/** Which rows or columns of a long list are in sight: a window of items of one size, with a few more at both ends. */
+/** The visible rows or columns of a long list: a window of items of one size, with a few more at both ends. */
 export interface Range {
   readonly first: number;
   /** Not in it any more. */

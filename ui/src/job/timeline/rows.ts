@@ -37,8 +37,8 @@ function inOrder({ nodes, edges }: Graph): Graph['nodes'] {
 }
 
 /**
- * The runs that the end of an instant had to wait for: the one that ended last, before it the one that ended last among
- * what it followed (parents, and earlier attempts of its own), and so on.
+ * The critical path of an instant: the run that ended last, before it the run that ended last among its parents and its own
+ * earlier attempts, and so on.
  */
 export function criticalPath(edges: Graph['edges'], runs: readonly InstantRun[]): ReadonlySet<string> {
   const parents = groupedBy(edges, ({ to }) => to);
@@ -60,7 +60,7 @@ function lastToEnd(runs: readonly InstantRun[]): InstantRun | undefined {
   return last;
 }
 
-/** What has not ended ends after all that has. */
+/** A run that has not ended sorts after all that have. */
 function endOf({ finish_datetime: end, queued_datetime: queued }: InstantRun): number {
   return end === null ? Date.parse(queued) + Number.MAX_SAFE_INTEGER / 2 : Date.parse(end);
 }

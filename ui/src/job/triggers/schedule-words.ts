@@ -49,7 +49,7 @@ const months = [
   'December',
 ] as const;
 
-/** Undefined for what is not simple. */
+/** Undefined for expressions that are not simple. */
 export function cronWords(expression: string): string | undefined {
   const text = macros[expression.trim().toLowerCase()] ?? expression.trim();
   const fields = text.split(/\s+/);

@@ -4,7 +4,7 @@ import { diffLines } from './line-diff.ts';
 
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => `line ${i}`);
 
-test('what is far from any change is left out, and counted', () => {
+test('lines far from any change are left out, and counted', () => {
   const before = numbers(40).join('\n');
   const after = before.replace('line 10\n', 'LINE 10\n').replace('line 30\n', '');
   const hunks = hunksOf(diffLines(before, after));

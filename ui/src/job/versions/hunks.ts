@@ -1,4 +1,4 @@
-/** A difference as it is shown: the changed stretches with a little of what is around them. */
+/** A difference as it is shown: changed lines with a few unchanged lines around them. */
 import type { DiffLine } from './line-diff.ts';
 
 export interface Hunk {

@@ -1,6 +1,6 @@
 /**
- * Numbers over time: bars that stack, or lines. A cursor follows the pointer, or the arrow keys, and what it stands on is
- * written out above, so that nothing is told by colour or by hovering alone.
+ * Numbers over time: stacked bars, or lines. A cursor follows the pointer or the arrow keys, and its values are written out
+ * above, so that no information depends on colour or hovering alone.
  */
 import { type KeyboardEvent, type PointerEvent, useId, useMemo, useState } from 'react';
 import { formatInstant } from '../../time/format.ts';
@@ -21,7 +21,7 @@ interface Props {
   readonly times: readonly string[];
   readonly series: readonly Series[];
   readonly format: (value: number) => string;
-  /** What is said without a cursor. */
+  /** The text without a cursor. */
   readonly summary: string;
 }
 

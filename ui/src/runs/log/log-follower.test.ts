@@ -87,7 +87,7 @@ test('it waits longer from try to try, and begins anew when something has come',
   }
 });
 
-test('it stops reading when nobody listens any more', async () => {
+test('the follower stops reading when it has no listeners', async () => {
   let signal: AbortSignal | undefined;
   const open = (given: AbortSignal): Promise<Response> => {
     signal = given;

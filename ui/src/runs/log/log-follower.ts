@@ -1,10 +1,10 @@
 /**
  * Follows the output of one run. It
- * 1. reads the stream as it comes and tells its listeners at most ten times a second;
+ * 1. reads the stream as it comes and notifies its listeners at most ten times a second;
  * 2. gives way to the page after every few milliseconds of work, however fast the bytes come;
  * 3. when the stream ends, asks whether the run has: if not, the server went away, and it reads on where it was;
  * 4. waits longer from try to try, until one brings something new; a refusal is final;
- * 5. stops reading when nobody listens any more.
+ * 5. stops reading when it has no listeners.
  */
 import { CallFailed } from '../../../../src/http/client.ts';
 import { LogStore } from './log-store.ts';

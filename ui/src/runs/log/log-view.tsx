@@ -1,6 +1,6 @@
 /**
- * A run's output, live, however long. It stays at the end while one is at the end; scroll up and it keeps still.
- * A line (`#L120`), what is looked for (`?find=`) and whether lines wrap (`?wrap=`) are in the address.
+ * A run's output, live, however long. It follows the end until the user scrolls up. The address holds a line (`#L120`), the
+ * search text (`?find=`) and whether lines wrap (`?wrap=`).
  */
 import { useEffect, useState, useSyncExternalStore } from 'react';
 import { sentenceOf } from '../../kit/failure.tsx';
@@ -129,7 +129,7 @@ function useGoneToLink(line: number | undefined, { store, state }: LogSnapshot, 
   });
 }
 
-/** What is looked for is gone to: to the next one below, so not before that is known. */
+/** Goes to the next match below, as soon as it is known. */
 function useFirstHit(find: LogFind, fromRow: number, goThere: () => void, isElsewhere: boolean): void {
   const isKnown = find.lastRow !== undefined && (!find.isBusy || find.lastRow >= fromRow);
   useEffect(() => {

@@ -1,9 +1,9 @@
 /**
- * Which rows of a log are in sight. Browsers draw nothing taller than some ten million pixels, so a log that would be is
- * scrolled over a shorter stretch: far moves go by proportion, near ones by the pixel.
+ * The visible rows of a log. Browsers draw nothing taller than some ten million pixels, so a longer log is scrolled over a
+ * shorter distance: far moves by proportion, near ones by the pixel.
  *
- * Where lines wrap, rows have heights that nobody knows before they are drawn. Then the row at some part of the log
- * stands at the same part of the window: the first at the top, the last at the bottom, and no height need be known.
+ * If lines wrap, the heights of rows are unknown before they are drawn. Then the row at some fraction of the log is placed at
+ * the same fraction of the window: the first at the top, the last at the bottom, and no height need be known.
  */
 export interface Frame {
   readonly rows: number;

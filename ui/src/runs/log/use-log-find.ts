@@ -1,4 +1,4 @@
-/** Search in a log: what is looked for is in the address (`?find=`), and the search goes on as the log grows. */
+/** Search in a log. The address holds the search text (`?find=`), and the search continues as the log grows. */
 import { useEffect, useMemo, useReducer, useState } from 'react';
 import { useUrlState } from '../../kit/url-state.ts';
 import type { LogSnapshot } from './log-follower.ts';
@@ -25,7 +25,7 @@ export interface LogFind {
   /** From 0. */
   readonly current: number | undefined;
   readonly hit: Hit | undefined;
-  /** The next or the last one, seen from the one before or else from a row. */
+  /** Goes to the next or previous match, from the current match or else from a row. */
   readonly step: (direction: 1 | -1, fromRow: number) => Hit | undefined;
 }
 
