@@ -1,4 +1,4 @@
-/** Task definitions for workers, of the version that a run was made from: as it was stored, or read from its document. */
+/** Task definitions for workers, from the version that a run was made from: stored, or parsed from its document. */
 import type { Pool } from 'pg';
 import type { DefinitionKey, TaskDefinition as WireDefinition } from '../contract/wire.ts';
 import { type Db, sql } from '../kernel/sql.ts';
@@ -16,7 +16,7 @@ type Row = {
   job_name: string;
   project_id: string;
   project_name: string;
-  /** As the version was stored; null: its document must be parsed. */
+  /** The stored data of the version; null: its document must be parsed. */
   work: TaskWork | null;
   params: JsonObject | null;
 };

@@ -1,8 +1,8 @@
 /**
- * What workers need of a version, stored beside its document when it is applied. To parse a document again takes 0.3 ms even
+ * The data of a version that workers need, stored with its document when it is applied. Parsing a document takes 0.3 ms even
  * if it is short, and a thousand jobs may be due at one instant for the first time.
  *
- * Large versions are not stored so: each of their tasks would be looked up in a long text. Their documents are parsed, and
+ * Large versions are not stored this way, because each task would be looked up in a long text. Their documents are parsed and
  * cached (`document/cache.ts`).
  */
 import type { JobDefinition, JsonObject, TaskDefinition } from './definition.ts';
@@ -20,7 +20,7 @@ interface VersionWork {
   readonly tasks: Readonly<Record<string, TaskWork>>;
 }
 
-/** As JSON; null where it is too long. */
+/** Returns the data as JSON; null if it is too long. */
 export function formatWork({ params, tasks }: Pick<JobDefinition, 'params' | 'tasks'>): string | null {
   const work: VersionWork = {
     form: workForm,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { until } from '../../../test/harness/until.ts';
-import { callEndpoint, type Entry, insertHost, insertLaunch } from '../../../test/harness/tenant-calls.ts';
-import { type EndpointAnswer, viewerOf } from '../../../test/harness/tenant-calls.ts';
+import { callEndpoint, type EndpointAnswer, type Entry, viewerOf } from '../../../test/harness/tenant-calls.ts';
+import { insertHost, insertLaunch } from '../../../test/harness/tenant-calls.ts';
 import { engineOf, inDatabase, makeTestLife, type TestLife } from '../../../test/harness/tenant-life.ts';
 import type { Caller } from '../../contract/roles.ts';
 import { engine } from '../../engine/engine.ts';
@@ -38,8 +38,7 @@ beforeEach(async () => {
   await insertTenant(life.control, { id, name, database: name, ownHost: false, at: new Date() });
 });
 
-const ask = (call: string, body?: object, caller?: Caller): Promise<EndpointAnswer> =>
-  callEndpoint(life, call, body, caller);
+const ask = (call: string, body?: object, by?: Caller): Promise<EndpointAnswer> => callEndpoint(life, call, body, by);
 const launched = (entry: Entry): Promise<void> => insertLaunch(life, id, entry);
 const host = (): Promise<string> => insertHost(life);
 
