@@ -93,8 +93,8 @@ describe('loader', () => {
   });
 
   it.each([
-    ['delete from millrace.migration where number = 12', '0012_node_runs.sql is missing'],
-    ['delete from millrace.migration where number > 10', '0011_functions.sql, 0012_node_runs.sql are missing'],
+    ['delete from millrace.migration where number = 13', '0013_version_work.sql is missing'],
+    ['delete from millrace.migration where number > 11', '0012_node_runs.sql, 0013_version_work.sql are missing'],
     ["update millrace.installation set functions_checksum = repeat('0', 64)", 'its set of SQL functions is missing'],
     ['drop table millrace.migration', 'no migration is recorded: it is still being restored'],
     [
@@ -102,8 +102,8 @@ describe('loader', () => {
       'migration 0009_retention.sql was applied',
     ],
     [
-      "insert into millrace.migration values (13, '0013_evil.sql', repeat('0', 64))",
-      'the database has migration 0013_evil',
+      "insert into millrace.migration values (14, '0014_evil.sql', repeat('0', 64))",
+      'the database has migration 0014_evil',
     ],
   ])(
     'the loader does not serve a tenant whose version was recorded without its migrations: %s',
