@@ -69,7 +69,12 @@ export class WakeHub implements WakeUps {
     this.#tell(kind, about, payload);
     this.#pending.add(`${about} ${kind} ${encodePayload(payload)}`);
     if (!patientKinds.has(kind)) void this.#flush();
-    else this.#gathering ??= setTimeout(() => void this.#flush(), gatherMs).unref();
+    else this.#gathering ??= setTimeout(() => this.#flushGathered(), gatherMs).unref();
+  }
+
+  #flushGathered(): void {
+    this.#gathering = undefined;
+    void this.#flush();
   }
 
   on<K extends WakeKind>(kind: K, about: string, listener: Listener<K>): () => void {

@@ -56,7 +56,10 @@ export async function dealHanded(
   { db, ctx, engine }: HandOver,
 ): Promise<Map<Poll, ClaimedRun[]>> {
   const rows = handed.flatMap(({ runs }) => runs);
-  if (rows.some((row) => !row.fits)) await returnExcess(db, rows, ctx);
+  if (rows.some((row) => !row.fits)) {
+    await returnExcess(db, rows, ctx);
+    ctx.hints.send('ready');
+  }
   const byPoll = new Map<Poll, ClaimedRun[]>();
   groups.forEach((polls, i) => {
     const executes = executesAny(polls);
@@ -77,16 +80,15 @@ export async function dealHanded(
 
 /**
  * The lanes in which runs may still be ready; undefined: any. `lanes`: those in which runs became ready. Runs may also be left in
- * requested lanes: there were not enough places, or another transaction had locked the lease of a worker.
+ * lanes of the polls: there were not enough places, another transaction had locked the lease of a worker, or nobody looked
+ * because the queue is crowded.
  */
 export function lanesLeft(
   lanes: readonly string[] | undefined,
-  groups: readonly Poll[][],
-  handed: readonly Handed[],
+  { polls, groups, handed }: { polls: readonly Poll[]; groups: readonly Poll[][]; handed: readonly Handed[] },
 ): readonly string[] | undefined {
-  const isExhausted = (group: number): boolean => handed[group]?.exhausted === true;
-  const empty = new Set(groups.flatMap((group, i) => (isExhausted(i) ? lanesOf(group) : [])));
-  const asked = groups.flatMap((group, i) => (isExhausted(i) ? [] : lanesOf(group)));
+  const empty = new Set(groups.flatMap((group, i) => (handed[i]?.exhausted === true ? lanesOf(group) : [])));
+  const asked = polls.flatMap((poll) => poll.lanes);
   return lanes && [...new Set([...lanes, ...asked])].filter((lane) => !empty.has(lane));
 }
 

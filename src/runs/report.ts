@@ -34,21 +34,27 @@ export async function applyReports(
   // a run that was given up may have started children or a retry
   if (losses.failed > 0) for (const channel of ['retries', 'events'] as const) ctx.hints.send(channel);
   if (back + losses.returned + losses.failed > 0) ctx.hints.send('ready');
-  else hintReady(ctx, done, groups);
+  else hintReady(ctx, done, { polls, groups });
   if (done.retries > 0) ctx.hints.send('retries');
   if (done.applied > 0) ctx.hints.send('events');
   // without the hint, their workers get the kill with a heartbeat
-  if (done.killed > 0) await hintCancellations(ctx);
+  if (done.killed > 0)
+    await hintCancellations(ctx).catch((error: unknown) => ctx.log.warn({ err: error }, 'cancellations not announced'));
   const applied = done.applied + back + losses.returned + losses.failed;
   reported.emit(ctx.telemetry, { runs: reports.length, applied, created: done.created });
   const byPoll = await dealHanded(groups, done.handed ?? [], { db, ctx, engine });
   return { applied, created: done.created, runs: polls.map((poll) => byPoll.get(poll) ?? []) };
 }
 
-function hintReady({ hints }: EngineContext, { created, lanes, handed }: Finished, groups: readonly Poll[][]): void {
+function hintReady({ hints }: EngineContext, { created, lanes, handed }: Finished, polls: Polls): void {
   const readied = created === 0 ? [] : (lanes ?? undefined);
-  const left = lanesLeft(readied, groups, handed ?? []);
+  const left = lanesLeft(readied, { ...polls, handed: handed ?? [] });
   if (left?.length !== 0) hints.send('ready', left);
+}
+
+interface Polls {
+  readonly polls: readonly Poll[];
+  readonly groups: readonly Poll[][];
 }
 
 type Finished = {

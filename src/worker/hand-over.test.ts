@@ -1,5 +1,6 @@
 /** The places that a report offers, and the runs in its answer. */
 import { beforeEach, expect, it } from 'vitest';
+import { until } from '../../test/harness/until.ts';
 import type { ClaimedRun, Report, ReportAnswer, ReportRequest } from '../contract/wire.ts';
 import { newId } from '../kernel/id.ts';
 import { handOver, keepPlaceMs, type Lanes } from './hand-over.ts';
@@ -12,7 +13,8 @@ const placed: Lanes = { runtimes: ['process'], queues: ['default'] };
 let places: Places;
 let lanes: { quick: Lanes | undefined; placed: Lanes | undefined };
 let sent: Pick<ReportRequest, 'reports' | 'places'>[];
-let accepted: { runs: readonly ClaimedRun[]; takesPlace: boolean }[];
+let accepted: { runs: readonly ClaimedRun[]; takesPlace: boolean; isLate: boolean }[];
+let freed: number;
 let nowMs = 0;
 let answer: () => Promise<ReportAnswer>;
 beforeEach(() => {
@@ -20,6 +22,7 @@ beforeEach(() => {
   lanes = { quick, placed };
   sent = [];
   accepted = [];
+  freed = 0;
   answer = async () => ({ accepted: 1, failed: [] });
 });
 
@@ -29,7 +32,7 @@ function send(tenant = 'a', report = handOverTo()): ReturnType<typeof report> {
   return report(reports, signal);
 }
 
-function handOverTo(): ReturnType<typeof handOver> {
+function handOverTo(waitMs = 60_000): ReturnType<typeof handOver> {
   return handOver({
     places,
     lanesOf: (takesPlace) => (takesPlace ? lanes.placed : lanes.quick),
@@ -37,7 +40,9 @@ function handOverTo(): ReturnType<typeof handOver> {
       sent.push(message);
       return answer();
     },
-    accept: (runs, takesPlace) => void accepted.push({ runs, takesPlace }),
+    accept: (runs, how) => void accepted.push({ runs, ...how }),
+    onFree: () => void freed++,
+    waitMs,
     now: () => nowMs,
   });
 }
@@ -78,8 +83,8 @@ it('each run of the answer is accepted for the places that it came for', async (
   answer = async () => ({ accepted: 1, failed: [], runs: [[first], [second]] });
   await send();
   expect(accepted).toEqual([
-    { runs: [first], takesPlace: false },
-    { runs: [second], takesPlace: true },
+    { runs: [first], takesPlace: false, isLate: false },
+    { runs: [second], takesPlace: true, isLate: false },
   ]);
 });
 
@@ -101,4 +106,15 @@ it('reports of a tenant that answered late offer no places, those of others do',
   await send('other', report);
   await send('slow', report);
   expect(sent.map(({ places: offered }) => offered?.length)).toEqual([2, 0, 2, 2]);
+});
+
+it('places wait for a late answer for a while only, and its runs are accepted as late', async () => {
+  let respond = (_answer: ReportAnswer): void => {};
+  answer = () => new Promise((resolve) => (respond = resolve));
+  const sending = send('a', handOverTo(1));
+  await until('the places are free', () => freed === 1 || undefined);
+  expect(places.free).toBe(3);
+  respond({ accepted: 1, failed: [], runs: [[], [{ run: '1' } as ClaimedRun]] });
+  await sending;
+  expect([places.free, accepted.map(({ isLate }) => isLate)]).toEqual([3, [true, true]]);
 });

@@ -137,14 +137,14 @@ export class Incarnation {
     await this.#runtimes.stop(deadlineMs);
   }
 
-  #accept(runs: readonly ClaimedRun[], takesPlace: boolean): void {
+  #accept(runs: readonly ClaimedRun[], takesPlace: boolean, isLate = false): void {
     if (runs.length === 0) return;
     checkpoint('worker.claimed');
     const startedAt = new Date(this.#settings.time.now()).toISOString();
     const reports: Report[] = [];
     for (const run of runs) {
       const hold = this.#holdings.add(run);
-      if (this.#draining) hold.kill('draining');
+      if (this.#draining || isLate) hold.kill('draining');
       const quick = this.#quick(hold, run.node ?? this.#definitions.peek(run), startedAt);
       if (quick) reports.push(quick);
       else void this.#run(hold, takesPlace);
@@ -301,16 +301,21 @@ export class Incarnation {
   #makeClaimer({ takesPlace }: { takesPlace: boolean }): Claimer[] {
     const { pollMs, queues } = this.#settings;
     if (!this.#runtimes.kinds.some((kind) => needsPlace(kind) === takesPlace)) return [];
+    /** Called when the runs of an answer take their places, and not before: a report might offer the places again. */
+    const settles = new WeakMap<ClaimAnswer, () => void>();
     const claimer = new Claimer({
-      poll: async (wish, signal): Promise<ClaimAnswer> => {
+      poll: (wish, signal): Promise<ClaimAnswer> => {
         const lanes = { runtimes: this.#kinds(takesPlace), queues: [...queues], wire: wireNumber };
         const settle = takesPlace ? this.#places.poll(wish.free) : () => {};
         const request = { ...this.#identity, ...wish, ...lanes, seen: this.#invalidation.seen };
-        return await this.#client.claim(request, signal).finally(settle);
+        const asking = this.#client.claim(request, signal);
+        asking.then((answer) => settles.set(answer, settle), settle);
+        return asking;
       },
       free: () => this.#free(takesPlace),
       without: () => this.#without(takesPlace),
       take: (answer) => {
+        settles.get(answer)?.();
         this.#hear(answer);
         this.#accept(answer.runs, takesPlace);
       },
@@ -359,7 +364,8 @@ export class Incarnation {
       places: this.#places,
       lanesOf,
       send: (message, signal) => this.#client.report({ ...this.#identity, ...message }, signal),
-      accept: (runs, takesPlace) => this.#accept(runs, takesPlace),
+      accept: (runs, { takesPlace, isLate }) => this.#accept(runs, takesPlace, takesPlace && isLate),
+      onFree: () => this.#roomChanged(),
       now: () => performance.now(),
     });
   }

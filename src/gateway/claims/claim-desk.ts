@@ -6,8 +6,8 @@
  *    lost hints. Tenants whose schedulers are silent are asked to be sure, a few at a time.
  * 2. Tenants are asked at the same time, each for its share of the places, which are kept for it while it may answer in time.
  *    Runs that a slow tenant returns later go to the next poll of the worker that they were claimed for, or back to the tenant.
- * 3. Places are lent to the report desk (`lend`) if no other tenant waits for them: the commit that applies a tenant's reports
- *    then hands out the runs that they make ready. For the others this is a claim of the tenant like any other.
+ * 3. Places are lent to the report desk (`lend`): the commit that applies a tenant's reports then hands out the runs that they
+ *    make ready. For the others this is a claim of the tenant like any other. The tenant comes last, behind those that wait.
  *
  * `choose.ts` decides, this class acts: it keeps places, claims, hands out runs, and records how each tenant answered. Its data
  * about tenants is in `tenant-record.ts`, its data about polls in `pollers.ts`.
@@ -16,7 +16,6 @@
  *   keeps places → keeps none  when the patience for its tenant is over; the others get the places
  *   any          → over        when the tenant has answered or failed, or after 30 s without either
  */
-import { createHash } from 'node:crypto';
 import { largestClaim, largestHandOver, type Poll as EnginePoll } from '../../contract/engine.ts';
 import { lanesOf } from '../../contract/lane.ts';
 import { leaseTimes } from '../../contract/lease-times.ts';
@@ -33,7 +32,7 @@ import type { Servings } from '../desks/servings.ts';
 import type { BatchTurns } from './batch-turns.ts';
 import { Candidates } from './candidates.ts';
 import { type Ask, choose, limitPlaces, sumPlaces } from './choose.ts';
-import { allowedLanes, type Claim, tenantsOf } from './claim-rules.ts';
+import { allowedLanes, type Claim, nameSetOf, tenantsOf } from './claim-rules.ts';
 import { nameOf, Pollers, type WaitingPoll } from './pollers.ts';
 import type { TenantRecord } from './tenant-record.ts';
 import type { TenantRecords } from './tenant-records.ts';
@@ -43,6 +42,8 @@ export const claimTimes = {
   sweepMs: 1_000,
   /** A claim without an answer after this time counts as failed: its tenant may be asked again. */
   hopelessMs: 30_000,
+  /** How long places that come with a report wait for its answer. As long as the patience for a tenant that is known. */
+  reportPlacesMs: 100,
   /** How long `stop` waits for claims under way. */
   windUpMs: 1_000,
 };
@@ -60,14 +61,17 @@ export interface ClaimDeskOptions {
   readonly onSwept?: () => void;
 }
 
-type DeskAsk = Ask<WaitingPoll>;
+type DeskAsk = Ask<WaitingPoll> & {
+  /** The claim is part of the commit of a report. How long that takes says little about the tenant. */
+  readonly isLoan?: true;
+};
 
 /** Places that come with a report. */
 type ReportPlaces = Omit<Claim, 'wait_ms' | 'seen'>;
 
 export interface OpenPlaces {
-  /** Resolves to the runs that were given to these places, as soon as no claim is under way for them. */
-  readonly close: () => Promise<ClaimedRun[]>;
+  /** Returns the runs that were given to these places. Runs that come later go to the polls of the worker. */
+  readonly close: () => ClaimedRun[];
 }
 
 /** Places that the commit of a report may fill. */
@@ -145,17 +149,28 @@ export class ClaimDesk {
     });
   }
 
-  /** Lets places that come with a report wait for runs until they are closed. */
+  /**
+   * Lets places that come with a report wait for runs until they are closed. A report may take long. So that the runs need not
+   * wait for its answer, they go to the polls of the worker after a while, and the places get no more.
+   */
   open(request: ReportPlaces): OpenPlaces {
-    let end = (_runs: ClaimedRun[]): void => {};
-    const runs = new Promise<ClaimedRun[]>((resolve) => (end = resolve));
-    const poll = this.#makePoll(request, end, ` report ${++this.#reportPolls}`);
+    let received: ClaimedRun[] | undefined;
+    const poll = this.#makePoll(request, (runs) => (received = runs), ` report ${++this.#reportPolls}`);
+    const take = (): ClaimedRun[] => {
+      if (received === undefined) poll.end([]);
+      const runs = received ?? [];
+      received = [];
+      return runs;
+    };
+    const passOn = (): void => this.#pollers.give(poll, take(), performance.now());
+    const timer = setTimeout(passOn, this.#times.reportPlacesMs);
     this.#pollers.add(poll);
-    this.#tenants.open(poll.laneSet, poll.lanes, performance.now());
+    const isNew = this.#tenants.open(poll.laneSet, poll.lanes, performance.now());
+    if (isNew) void this.#candidates.lookAtAll().then(() => this.#deal());
     return {
       close: () => {
-        this.#pollers.close(poll);
-        return runs;
+        clearTimeout(timer);
+        return take();
       },
     };
   }
@@ -291,8 +306,8 @@ export class ClaimDesk {
   }
 
   /** An unavailable tenant is asked again after the next hint. The launcher reports why it is unavailable. */
-  #noteFailure({ tenant, laneSet, atMs, portions }: DeskAsk, error: unknown): void {
-    tenant.failed(performance.now());
+  #noteFailure({ tenant, laneSet, atMs, portions, isLoan }: DeskAsk, error: unknown): void {
+    if (!isLoan) tenant.failed(performance.now());
     if (isUnserved(error)) return this.#tenants.dropUnlessHinted(tenant, atMs);
     // only the answer may be lost: the workers' heartbeats will show that they do not hold these runs
     for (const { poll } of portions) this.#options.servings.note(poll.worker, tenant.id);
@@ -324,7 +339,7 @@ export class ClaimDesk {
 
   /** The patience for this tenant is over: the other tenants get its places. */
   #overdue(ask: DeskAsk): void {
-    ask.tenant.isOverdue(performance.now());
+    if (!ask.isLoan) ask.tenant.isOverdue(performance.now());
     this.#release(ask);
     this.#deal();
   }
@@ -334,10 +349,10 @@ export class ClaimDesk {
     ask.keepsPlaces = false;
   }
 
-  #hand({ tenant, portions, atMs, patienceMs }: DeskAsk, lists: readonly ClaimedRun[][]): void {
+  #hand({ tenant, portions, atMs, patienceMs, isLoan }: DeskAsk, lists: readonly ClaimedRun[][]): void {
     const now = performance.now();
     if (now - atMs < patienceMs) tenant.answeredInTime(now);
-    else tenant.answeredLate(now);
+    else if (!isLoan) tenant.answeredLate(now);
     if (countRuns(lists) > 0) checkpoint('claim.made');
     portions.forEach(({ poll }, i) => {
       const runs = lists[i] ?? [];
@@ -368,21 +383,12 @@ export class ClaimDesk {
   }
 }
 
-/** Longer names are hashed, because they are stored for each asked tenant. */
-const maxNameLength = 200;
-
-/** The same for the same lanes in any order. */
-function nameSetOf(lanes: readonly string[]): string {
-  const name = JSON.stringify(lanes.toSorted());
-  return name.length <= maxNameLength ? name : createHash('sha256').update(name).digest('base64');
-}
-
 function countRuns(lists: readonly (readonly ClaimedRun[])[]): number {
   return lists.reduce((sum, runs) => sum + runs.length, 0);
 }
 
 function limitLoan(ask: DeskAsk): DeskAsk {
-  return { ...ask, portions: limitPlaces(ask.portions, largestHandOver) };
+  return { ...ask, portions: limitPlaces(ask.portions, largestHandOver), isLoan: true };
 }
 
 function returnOf({ tenant, run, lease }: ClaimedRun): Report {

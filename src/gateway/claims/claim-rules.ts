@@ -1,4 +1,5 @@
 /** Decides which runs a poll may get: of which tenants, and in which lanes of a tenant. */
+import { createHash } from 'node:crypto';
 import { runtimeOf } from '../../contract/lane.ts';
 import type { LocalTasks } from '../../contract/local-tasks.ts';
 import { mayRun } from '../../runtimes/local-tasks.ts';
@@ -21,4 +22,13 @@ export function tenantsOf({
 /** The lanes that this tenant may use, regardless of its documents. */
 export function allowedLanes(lanes: readonly string[], tenant: string, setting: LocalTasks | undefined): string[] {
   return lanes.filter((lane) => mayRun(runtimeOf(lane), tenant, setting));
+}
+
+/** Longer names are hashed, because they are stored for each asked tenant. */
+const maxNameLength = 200;
+
+/** The same for the same lanes in any order. */
+export function nameSetOf(lanes: readonly string[]): string {
+  const name = JSON.stringify(lanes.toSorted());
+  return name.length <= maxNameLength ? name : createHash('sha256').update(name).digest('base64');
 }

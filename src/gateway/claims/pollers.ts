@@ -32,8 +32,6 @@ interface Poller {
   isOutlived: boolean;
   /** Places that are kept for tenants that are being asked. */
   keptPlaces: number;
-  /** The poll ends as soon as no place is kept. */
-  isClosing: boolean;
   leftOver: readonly LeftOver[];
 }
 
@@ -61,7 +59,7 @@ export class Pollers {
     }
     // last in the map, because polls are served in order of arrival
     this.#byName.delete(name);
-    this.#byName.set(name, Object.assign(poller, { poll, isOutlived: false, isClosing: false }));
+    this.#byName.set(name, Object.assign(poller, { poll, isOutlived: false }));
     this.#waiting++;
     this.#compareLives(poller, poll);
     return true;
@@ -84,23 +82,11 @@ export class Pollers {
     this.#tidy(poll.name, poller);
   }
 
-  /** Ends the poll, without runs, once no claim is under way for it. */
-  close(poll: WaitingPoll): void {
-    const poller = this.#byName.get(poll.name);
-    if (poller?.poll !== poll) return;
-    poller.isClosing = true;
-    this.#endClosing(poller);
-  }
-
-  #endClosing({ poll, isClosing, keptPlaces }: Poller): void {
-    if (isClosing && keptPlaces === 0) poll?.end([]);
-  }
-
   /** Polls with free places, by their lanes. */
   free(): Map<string, Portion<WaitingPoll>[]> {
     const byLanes = new Map<string, Portion<WaitingPoll>[]>();
-    for (const { poll, isOutlived, isClosing, keptPlaces, leftOver } of this.#byName.values()) {
-      if (poll === undefined || isOutlived || isClosing) continue;
+    for (const { poll, isOutlived, keptPlaces, leftOver } of this.#byName.values()) {
+      if (poll === undefined || isOutlived) continue;
       const places = poll.free - keptPlaces - leftOver.length;
       if (places <= 0) continue;
       const portions = byLanes.get(poll.laneSet);
@@ -119,17 +105,19 @@ export class Pollers {
     for (const { poll, places } of portions) {
       const poller = this.#of(poll.name);
       poller.keptPlaces -= places;
-      this.#endClosing(poller);
       this.#tidy(poll.name, poller);
     }
   }
 
-  /** Ends the poll with these runs. If it has ended meanwhile, the next poll of its poller gets them. */
+  /**
+   * Ends the poll with these runs. If it has ended meanwhile, they go to the poll of its worker for the same lanes that waits or
+   * comes next.
+   */
   give(poll: WaitingPoll, runs: ClaimedRun[], atMs: number): void {
     if (runs.length === 0) return;
-    const { name } = poll;
+    if (this.#byName.get(poll.name)?.poll === poll) return poll.end(runs);
+    const name = nameOf(poll);
     const poller = this.#of(name);
-    if (poller.poll === poll) return poll.end(runs);
     const added = runs.map((run) => ({ atMs, run, bytes: Buffer.byteLength(JSON.stringify(run.params)) }));
     poller.leftOver = [...poller.leftOver, ...added];
     if (poller.poll !== undefined && poller.poll.free > 0) poller.poll.end(this.#takeLeftOver(name, poller.poll.free));
@@ -158,7 +146,7 @@ export class Pollers {
   #of(name: string): Poller {
     const known = this.#byName.get(name);
     if (known !== undefined) return known;
-    const poller = { poll: undefined, isOutlived: false, keptPlaces: 0, isClosing: false, leftOver: [] };
+    const poller = { poll: undefined, isOutlived: false, keptPlaces: 0, leftOver: [] };
     this.#byName.set(name, poller);
     return poller;
   }

@@ -40,13 +40,10 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
     checkpoint('report.received');
     const known = await ofKnownTenants(control, body.reports);
     const places = body.places?.map((each) => claims.open({ ...body, ...each, tenantId }));
-    const failed = await reports
-      .report(known.map((report) => ({ ...report, worker })))
-      .finally(() => places?.map(({ close }) => close()));
+    const failed = await reports.report(known.map((report) => ({ ...report, worker })));
     checkpoint('report.answer');
     if (places === undefined) return { accepted: body.reports.length, failed };
-    const runs = await Promise.all(places.map(({ close }) => close()));
-    return { accepted: body.reports.length, failed, runs };
+    return { accepted: body.reports.length, failed, runs: places.map(({ close }) => close()) };
   },
   'POST /internal/heartbeat': async ({ body, signal, caller }, context) => {
     const { control, servings, signals, time, workers } = context;

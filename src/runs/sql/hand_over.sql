@@ -7,7 +7,7 @@
 -- "fits": false; the caller returns them to the queue.
 --
 -- It never waits for a lock, because the caller holds locks that come later in the lock order: a worker whose lease another
--- transaction has locked gets nothing. Runs of paused jobs stay where they are; the next claim parks them.
+-- transaction has locked gets nothing, and neither does a worker without a lease. Runs of paused jobs stay where they are; the next claim parks them.
 --
 -- Locks: live, then lease, both with skip locked.
 create or replace function hand_over(p_polls jsonb, p_until timestamptz, p_at timestamptz, p_max_bytes integer)
@@ -30,7 +30,10 @@ begin
       into v_workers, v_incarnations
       from unnest(v_poll.workers, v_poll.incarnations) with ordinality as p (worker, incarnation, n)
      where p.worker = any (array(
-       select worker_id from lease where worker_id = any (v_poll.workers) for no key update skip locked));
+       select worker_id
+         from lease
+        where worker_id = any (v_poll.workers[:cardinality(v_ready.spots)])
+          for no key update skip locked));
     select coalesce(json_agg(h), '[]') as runs, count(*) as number, coalesce(sum(h.bytes), 0) as bytes into v_given
       from (
         select r.id, r.task_id, r.instant, r.version, r.attempt, r.priority, r.lease, r.worker_id, r.bytes, r.fits,
