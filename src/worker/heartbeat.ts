@@ -30,8 +30,15 @@ export function makeHeartbeat(options: HeartbeatOptions): Service {
   let heard = false;
   let { intervalMs } = options;
   let withinMs = maxBeatMs;
+  const noteLate = (lateMs: number): void => {
+    if (lateMs > Math.max(intervalMs, minLateMs)) options.onLate(lateMs);
+  };
+  /** A heartbeat that takes longer than its timeout shows that the process was blocked meanwhile. */
   async function beatOnce(signal: AbortSignal): Promise<void> {
-    const answer = await options.beat(options.holds(), withinMs, signal);
+    const [sinceMs, timeoutMs] = [performance.now(), withinMs];
+    const answer = await options
+      .beat(options.holds(), timeoutMs, signal)
+      .finally(() => noteLate(performance.now() - sinceMs - timeoutMs));
     options.hear(answer);
     intervalMs = answer.beat_ms ?? options.intervalMs;
     // a hanging heartbeat must leave time for others before the leases expire, and short leases have short intervals
@@ -42,8 +49,7 @@ export function makeHeartbeat(options: HeartbeatOptions): Service {
   async function rest(signal: AbortSignal): Promise<void> {
     const sinceMs = performance.now();
     await pause(intervalMs, signal);
-    const lateMs = performance.now() - sinceMs - intervalMs;
-    if (lateMs > Math.max(intervalMs, minLateMs)) options.onLate(lateMs);
+    noteLate(performance.now() - sinceMs - intervalMs);
   }
   const { name, start, stop } = loop(
     'heart',
