@@ -80,8 +80,8 @@ export async function dealHanded(
 
 /**
  * The lanes in which runs may still be ready; undefined: any. `lanes`: those in which runs became ready. Runs may also be left in
- * lanes of the polls: there were not enough places, another transaction had locked the lease of a worker, or nobody looked
- * because the queue is crowded.
+ * lanes of the polls: there were not enough places, another transaction had locked the lease of a worker, or the
+ * queue was crowded with dead rows and was not searched.
  */
 export function lanesLeft(
   lanes: readonly string[] | undefined,

@@ -2,7 +2,7 @@
  * Which tenants are suspected when their host is lost, and of how much.
  *
  * 1. A tenant that was alone in its host is to blame: it waits before it is tried again.
- * 2. In a shared host nobody is to blame for certain, so nobody waits. Each tenant is suspected once more.
+ * 2. In a shared host the culprit is not known, so no tenant waits. The suspicion of each tenant grows by one.
  * 3. The newcomer of a shared host is suspected so much that it needs a host for itself from now on: the tenant that was
  *    started or told to end in the last 10 s, and clearly after all others. A group that starts together has no newcomer.
  *
