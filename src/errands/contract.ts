@@ -1,18 +1,22 @@
 /**
  * Errands: a queue of unique background work, with one driver on PostgreSQL and room for another on Redis.
  *
- * 1. An errand exists once, whatever its state. Pushing a known one changes nothing (I8).
+ * 1. An errand exists once, whatever its state. Pushing a known one creates no second one (I8).
  * 2. Its states: `scheduled` until its time comes, then `ready`, then `pending` at a worker, then gone. After too many losses
  *    in a row it is `poisoned`: set aside until somebody revives it.
  * 3. A write of a worker names the lease under which it holds the errand. It has no effect if the lease has passed on.
  * 4. A worker names what it holds in each beat. What it holds without naming it, and everything of a worker that is silent,
  *    comes back.
  * 5. Among ready errands, the one that has been ready for longest is taken first.
+ * 6. No work is lost by a push that meets a pending errand: the errand's `ack` then makes it ready instead of removing it.
+ * 7. `nack` and `progress` forget the losses, because the worker survived the errand. A beat does not: work that hangs until it
+ *    is killed must be set aside one day.
  */
 
 export const errandQueues = ['main', 'aux'] as const;
 export type ErrandQueue = (typeof errandQueues)[number];
-export type ErrandState = 'scheduled' | 'ready' | 'pending' | 'poisoned';
+export const errandStates = ['scheduled', 'ready', 'pending', 'poisoned'] as const;
+export type ErrandState = (typeof errandStates)[number];
 
 /** An errand that a worker holds. */
 export interface HeldErrand {
@@ -20,14 +24,24 @@ export interface HeldErrand {
   readonly lease: number;
 }
 
+export interface NamedErrand extends HeldErrand {
+  readonly queue: ErrandQueue;
+}
+
+export interface TakenErrand extends HeldErrand {
+  /** How often it was put back with a reason since it was pushed. */
+  readonly attempts: number;
+}
+
 export interface ErrandWish {
   readonly key: string;
-  /** Milliseconds since 1970; undefined: now. */
+  /** Milliseconds since 1970; undefined: ready now. With a time, even a past one, it is scheduled until `due` is called. */
   readonly runAt?: number;
 }
 
 export interface ReturnedErrand extends HeldErrand {
   readonly runAt: number;
+  /** Why it failed, which counts as an attempt. Undefined: it is given back unfinished. */
   readonly reason?: string;
 }
 
@@ -42,21 +56,50 @@ export interface Errands {
   push(queue: ErrandQueue, errands: readonly ErrandWish[]): Promise<number>;
   /** Makes scheduled errands ready now. Returns how many were scheduled. */
   promote(queue: ErrandQueue, keys: readonly string[]): Promise<number>;
-  /** Makes errands ready whose time has come, at most so many. Returns how many. */
+  /** Makes errands ready whose time has come, at most so many, the earliest first. Returns how many. */
   due(queue: ErrandQueue, now: number, most: number): Promise<number>;
   /** The time of the next scheduled errand. */
   nextDue(queue: ErrandQueue): Promise<number | undefined>;
-  acquire(queue: ErrandQueue, worker: string, most: number, now: number): Promise<HeldErrand[]>;
-  /** Removes finished errands. Returns the keys that the worker still held. */
+  /** Takes the errands that have been ready for longest. It counts as a beat of the worker. */
+  acquire(queue: ErrandQueue, worker: string, most: number, now: number): Promise<TakenErrand[]>;
+  /**
+   * Removes finished errands. Those that were pushed while they were held become ready instead. Returns the keys that the worker
+   * still held.
+   */
   ack(queue: ErrandQueue, worker: string, held: readonly HeldErrand[]): Promise<string[]>;
-  /** Schedules errands again. Returns the keys that the worker still held. */
+  /** Schedules errands again, and forgets their losses. Returns the keys that the worker still held. */
   nack(queue: ErrandQueue, worker: string, held: readonly ReturnedErrand[]): Promise<string[]>;
-  /** Notes that the worker lives and holds these. Returns the keys among them that it has lost. */
-  beat(worker: string, held: readonly (HeldErrand & { readonly queue: ErrandQueue })[], now: number): Promise<string[]>;
-  /** Takes back what silent workers hold, and poisons what was lost too often. Returns how many came back. */
+  /** Forgets the losses of errands whose work has advanced. Returns the keys that the worker still holds. */
+  progress(queue: ErrandQueue, worker: string, held: readonly HeldErrand[]): Promise<string[]>;
+  /**
+   * Notes that the worker lives and holds these. Returns those among them that it has lost. What it holds and has not named for
+   * `errandTimes.unnamedMs` comes back, which is a loss.
+   */
+  beat(worker: string, held: readonly NamedErrand[], now: number): Promise<NamedErrand[]>;
+  /** Takes back what silent workers hold, and poisons what was lost too often. Returns how many came back or were poisoned. */
   scrub(queue: ErrandQueue, silentBefore: number, mostLosses: number): Promise<number>;
+  /** The first thousand, by key. */
   poisoned(queue: ErrandQueue): Promise<PoisonedErrand[]>;
-  /** Makes poisoned errands ready. Returns how many. */
+  /** Makes poisoned errands ready, and forgets their losses. Returns how many. */
   revive(queue: ErrandQueue, keys: readonly string[]): Promise<number>;
   counts(queue: ErrandQueue): Promise<Readonly<Record<ErrandState, number>>>;
 }
+
+/** The times of workers and their errands, in milliseconds (design: bus.md, 9.3). */
+export const errandTimes = {
+  /** Between two beats, while something is held. */
+  beatMs: 2_000,
+  /** An errand that its living worker has not named for so long comes back: two beats may fail. */
+  unnamedMs: 5_000,
+  /** A worker that has been silent for so long loses everything: four beats may fail. */
+  silentMs: 10_000,
+  /** Between two looks for silent workers. */
+  scrubMs: 5_000,
+} as const;
+
+export const errandLimits = {
+  /** Losses in a row, without progress, after which an errand is poisoned. */
+  mostLosses: 5,
+  /** A reason is cut to so many characters. */
+  reasonChars: 1_000,
+} as const;

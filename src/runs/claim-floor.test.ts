@@ -8,7 +8,7 @@ import { newId } from '../kernel/id.ts';
 import { onPool, sql } from '../kernel/sql.ts';
 import { withClient } from '../postgres/databases.ts';
 import { claimRuns } from './claim.ts';
-import { deadRows } from './claim-floor.ts';
+import { deadRows } from '../postgres/claim-floor.ts';
 import { applyReports } from './report.ts';
 
 let line: Pipeline;
@@ -37,7 +37,10 @@ it('a claim finds runs of a lower rank than the last claimed one within about a 
     await foreign.query('begin isolation level repeatable read');
     await foreign.query('select 1 from pg_class limit 1');
     await makeDeadRows(line, job);
-    await until('the dead rows are known', async () => (await deadRows(onPool(line.pool))) > 50_000 || undefined);
+    await until(
+      'the dead rows are known',
+      async () => (await deadRows(onPool(line.pool), 'live')) > 50_000 || undefined,
+    );
     await activate(line, job.task('only'), '2026-01-01T00:00:00Z', 'normal');
     await until('it is claimed', async () => {
       const runs = await claim();

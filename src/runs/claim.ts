@@ -5,7 +5,7 @@ import { type Heartbeat, largestClaim, type Poll, maxClaimBytes } from '../contr
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { ClaimedRun, DefinitionKey, HeldRun } from '../contract/wire.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
-import { ClaimFloor } from './claim-floor.ts';
+import { ClaimFloor } from '../postgres/claim-floor.ts';
 import { claimedRun, returnExcess, type HandedOut, listHandedOut } from './hand-out.ts';
 import { currentPolls, dealPlaces, dealRows, executesAny, groupByLanes } from './polls.ts';
 import { claimed } from './telemetry.ts';
@@ -15,7 +15,7 @@ const smallClaim = 32;
 
 /** Data about the claims for a set of lanes. */
 interface Memory {
-  readonly floor: ClaimFloor;
+  readonly floor: ClaimFloor<Date>;
   /** The last claim found more than a few runs. */
   busy: boolean;
   /** Runs requested in one statement. Less than `largestClaim` while their params are large. */
@@ -33,7 +33,7 @@ function memoryOf(pool: Pool, lanes: readonly string[]): Memory {
   const key = JSON.stringify(lanes);
   // workers come and go, and each may have lanes of its own
   if (byLanes.size >= maxMemories) byLanes.clear();
-  const memory = byLanes.get(key) ?? { floor: new ClaimFloor(), busy: false, max: largestClaim };
+  const memory = byLanes.get(key) ?? { floor: new ClaimFloor<Date>('live'), busy: false, max: largestClaim };
   byLanes.set(key, memory);
   return memory;
 }
