@@ -3,6 +3,7 @@ import { burst } from './burst.ts';
 import { catchup } from './catchup.ts';
 import { dag } from './dag.ts';
 import { endAll, endOnSignals } from './ending.ts';
+import { errands } from './errands.ts';
 import { handover } from './handover.ts';
 import { isolation } from './isolation.ts';
 import { lateness } from './lateness.ts';
@@ -23,6 +24,7 @@ const benchmarks: Record<BenchmarkName, (options: Options, report: Report) => Pr
   pages,
   tenants,
   isolation,
+  errands,
 };
 
 /** Returns the exit code. A missed aim is reported but is no failure, because a busy machine misses them all. */

@@ -13,6 +13,7 @@ const benchmarks = [
   'pages',
   'tenants',
   'isolation',
+  'errands',
 ] as const;
 export type BenchmarkName = (typeof benchmarks)[number];
 
@@ -46,6 +47,7 @@ export const usage = `npm run bench -- NAME [flags]
   pages      every list of the API with five million old runs, its plans, and pruning (--runs N: another number)
   tenants    200 tenants with one trigger each: memory, connections, start, lateness
   isolation  lateness and hand-over of a tenant whose neighbour is flooded (--runs N: another number), hangs or is broken
+  errands    50,000 errands pushed and drained, against graphile-worker in the same run (--runs N: another number)
 
   --json           the last line of standard output is one JSON object
   --append         add the report to docs/benchmarks.md

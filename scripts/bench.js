@@ -33,7 +33,8 @@ async function bundle() {
     input,
     plugins,
     platform: 'node',
-    external: [/^node:/],
+    // loads parts of itself by name
+    external: [/^node:/, 'graphile-worker'],
     logLevel: 'silent',
   });
   await bundled.write({ file, format: 'esm', codeSplitting: false });

@@ -1,5 +1,7 @@
 -- Makes scheduled errands ready now. Returns how many were scheduled.
 --
+-- Only scheduled errands have a time. A condition on the state would offer the planner the index of all scheduled ones.
+--
 -- Locks: errand by (queue, key).
 create or replace function promote_errands(p_queue text, p_keys text[]) returns integer language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
@@ -9,7 +11,7 @@ declare
     select e.ctid
       from unnest(p_keys) as w (key)
       join errand e on e.queue = p_queue and e.key = w.key
-     where e.state = 's'
+     where e.run_at is not null
      order by e.key
        for update of e);
   v_promoted integer;
