@@ -7,7 +7,7 @@ import type { EngineContext } from './context.ts';
 import type { Caller } from './roles.ts';
 
 /** One request to publish, as received. */
-interface Post {
+export interface Post {
   readonly caller: Caller;
   readonly topic: string;
   readonly body: Uint8Array;
@@ -15,7 +15,7 @@ interface Post {
   readonly key: string | null;
 }
 
-type Posted = { readonly ids: readonly string[]; readonly isRepeated: boolean } | { readonly refused: Refusal };
+export type Posted = { readonly ids: readonly string[]; readonly isRepeated: boolean } | { readonly refused: Refusal };
 
 /** The answer to a request that is refused. An engine of a later release may have codes that this shell does not know. */
 interface Refusal {
@@ -24,7 +24,7 @@ interface Refusal {
   readonly detail: string;
 }
 
-interface OutboundRequest {
+export interface OutboundRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
@@ -32,7 +32,7 @@ interface OutboundRequest {
   readonly totalMs: number;
 }
 
-type OutboundAnswer =
+export type OutboundAnswer =
   | { readonly status: number; readonly retryAfterMs: number | null; readonly excerpt: string; readonly ms: number }
   | {
       readonly code: 'refused_address' | 'dns' | 'connect' | 'tls' | 'timeout' | 'reset';
@@ -40,18 +40,18 @@ type OutboundAnswer =
       readonly ms: number;
     };
 
-interface Outbound {
+export interface Outbound {
   post(request: OutboundRequest, signal: AbortSignal): Promise<OutboundAnswer>;
 }
 
-interface CourierContext extends EngineContext {
+export interface CourierContext extends EngineContext {
   /** This courier, and the number of other couriers. */
   readonly courier: { readonly id: string; readonly others: () => number };
   readonly outbound: Outbound;
 }
 
 /** Delivers a tenant's batches within one courier. */
-interface Courier extends Service {
+export interface Courier extends Service {
   wake(): void;
   /** The time of its next work; undefined: nothing is due. */
   nextDueAt(): number | undefined;

@@ -1,0 +1,31 @@
+/** Checkpoints of the bus. A process of the role `courier` passes those of fan-out, delivery, relay and scrub. */
+import { declareCheckpoints } from '../kernel/checkpoint.ts';
+
+export const { names: courierCheckpoints, checkpoint } = declareCheckpoints(
+  // a page of the log is read, not counted for its readers
+  'fanout.read',
+  // counted and errands created, this courier does not know what it holds
+  'fanout.done',
+  // errands are taken, their readers are not loaded
+  'delivery.taken',
+  // a batch is gathered, but not closed
+  'delivery.gathered',
+  // a batch that is not full is closed, but not sent
+  'delivery.closed',
+  // a batch is sent, its answer is not stored
+  'delivery.sent',
+  // an accepted batch is recorded
+  'delivery.acked',
+  // a failed attempt is recorded, its errand waits
+  'delivery.failed',
+  // a batch became a dead letter
+  'delivery.dead',
+  // a change of strands is reached, others may be behind
+  'delivery.barrier',
+  // events of the lifecycle log and the outbox are read, not copied
+  'relay.read',
+  // copied, nobody is told
+  'relay.copied',
+  // errands of silent couriers came back
+  'couriers.scrubbed',
+);

@@ -1,0 +1,41 @@
+/** Counts the events of one page for the readers to which they belong. Pure. */
+import type { BusEvent, ReaderCount } from '../store.ts';
+import { revisionFor, strandFor, type Subscriptions } from './subscriptions.ts';
+
+export interface PageCount {
+  readonly readers: readonly ReaderCount[];
+  /** Events by topic. */
+  readonly topics: ReadonlyMap<number, number>;
+}
+
+interface Counting extends ReaderCount {
+  events: number;
+  isFull: boolean;
+  bytes: number;
+}
+
+export function countPage(subscriptions: Subscriptions, events: readonly BusEvent[]): PageCount {
+  const readers = new Map<string, Counting>();
+  const topics = new Map<number, number>();
+  for (const event of events) {
+    topics.set(event.topicId, (topics.get(event.topicId) ?? 0) + 1);
+    for (const subscription of subscriptions.ofTopic(event.topicId)) {
+      const revision = revisionFor(subscription, event);
+      if (revision === undefined) continue;
+      const strand = strandFor(revision, event);
+      const name = `${subscription.subscriber} ${strand}`;
+      let count = readers.get(name);
+      if (count === undefined) {
+        const { maxEvents, windowMs } = revision;
+        const dueAtMs = event.atMs + windowMs;
+        const first = { subscriber: subscription.subscriber, strand, firstAtMs: event.atMs, dueAtMs, maxEvents };
+        count = { ...first, events: 0, bytes: 0, isFull: false };
+        readers.set(name, count);
+      }
+      count.events += 1;
+      count.bytes += event.bytes + 1;
+      count.isFull ||= count.events >= count.maxEvents || count.bytes >= revision.maxBytes;
+    }
+  }
+  return { readers: [...readers.values()], topics };
+}

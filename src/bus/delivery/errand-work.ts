@@ -1,0 +1,29 @@
+/** The work of each kind of errand of the bus. */
+import type { CourierContext } from '../../contract/bus.ts';
+import type { Errands } from '../../errands/contract.ts';
+import type { Db } from '../../kernel/sql.ts';
+import { parseKey } from '../errand-keys.ts';
+import type { DeliveryParts } from './delivery-parts.ts';
+import type { ErrandWork } from './holdings.ts';
+import { StrandDelivery } from './strand-delivery.ts';
+
+export interface WorkParts {
+  readonly ctx: CourierContext;
+  readonly db: Db;
+  readonly errands: Errands;
+  readonly parts: DeliveryParts;
+}
+
+export function makeErrandWork({ parts }: WorkParts): ErrandWork {
+  return async ({ key, lease }, signals, bell) => {
+    const work = parseKey(key);
+    switch (work?.kind) {
+      case 'deliver': {
+        const { subscriber, strand } = work;
+        return new StrandDelivery(parts, { subscriber, strand, lease }, signals, bell).run();
+      }
+      default:
+        throw new Error(`this version does not know the errand ${key}`);
+    }
+  };
+}

@@ -1,0 +1,50 @@
+/** The HTTP request of a delivery: one batch, its headers and its signature. */
+import { createHash, randomBytes } from 'node:crypto';
+import type { Secrets } from '../../contract/context.ts';
+import type { OutboundRequest } from '../../contract/bus.ts';
+import { signBatch } from '../subscribers/signature.ts';
+import type { Receiver } from '../store.ts';
+
+/** As the original has them. */
+export const requestTimes = { connectMs: 2_000, totalMs: 20_000 } as const;
+
+export interface Sending {
+  readonly batch: string;
+  readonly body: Buffer;
+  /** 1 is the first. */
+  readonly attempt: number;
+  readonly isReplay: boolean;
+  readonly nowMs: number;
+}
+
+export function makeRequest(receiver: Receiver, sending: Sending, secrets: Secrets): OutboundRequest {
+  const seconds = Math.floor(sending.nowMs / 1_000);
+  const keys = receiver.secrets.map((secret) => secrets.decrypt(secret));
+  return {
+    url: receiver.callback,
+    body: sending.body,
+    connectMs: requestTimes.connectMs,
+    totalMs: receiver.requestMs ?? requestTimes.totalMs,
+    headers: {
+      // receivers compare it byte for byte: no charset
+      'content-type': 'application/json',
+      ...(receiver.credential && { authorization: basic(secrets.decrypt(receiver.credential)) }),
+      'webhook-id': sending.batch,
+      'webhook-timestamp': String(seconds),
+      ...(keys.length > 0 && { 'webhook-signature': signBatch(keys, sending.batch, seconds, sending.body) }),
+      'millrace-attempt': String(sending.attempt),
+      ...(sending.isReplay && { 'millrace-replay': 'true' }),
+      traceparent: traceParent(sending.batch),
+    },
+  };
+}
+
+function basic(user: Buffer): string {
+  return `Basic ${Buffer.concat([user, Buffer.from(':x')]).toString('base64')}`;
+}
+
+/** All attempts of a batch belong to one trace. */
+function traceParent(batch: string): string {
+  const trace = createHash('sha256').update(batch).digest('hex').slice(0, 32);
+  return `00-${trace}-${randomBytes(8).toString('hex')}-01`;
+}

@@ -1,0 +1,79 @@
+/** Sends batches and notes each attempt: delivery log, telemetry. Knows nothing of positions. */
+import type { CourierContext, OutboundAnswer } from '../../contract/bus.ts';
+import { batchSent } from '../telemetry.ts';
+import type { BusEvent, Receiver } from '../store.ts';
+import { batchBody } from './batch.ts';
+import { batchMemory } from './body-memory.ts';
+import type { DeliveryLog } from './delivery-log.ts';
+import { makeRequest } from './request.ts';
+
+export interface Batch {
+  readonly id: string;
+  readonly subscriber: string;
+  readonly events: readonly BusEvent[];
+  readonly bytes: number;
+  /** 1 is the first. */
+  readonly attempt: number;
+  readonly isReplay: boolean;
+}
+
+export class Sender {
+  readonly #ctx: CourierContext;
+  readonly #log: DeliveryLog;
+
+  constructor(ctx: CourierContext, log: DeliveryLog) {
+    this.#ctx = ctx;
+    this.#log = log;
+  }
+
+  /** Undefined: the signal aborted before an answer came. Whether the receiver has the batch is then not known. */
+  async send(receiver: Receiver, batch: Batch, signal: AbortSignal): Promise<OutboundAnswer | undefined> {
+    const share = await batchMemory.take(batch.bytes);
+    try {
+      if (signal.aborted) return undefined;
+      const { time, outbound, secrets } = this.#ctx;
+      const body = Buffer.from(batchBody(batch.events));
+      const { id, attempt, isReplay } = batch;
+      const request = makeRequest(receiver, { batch: id, body, attempt, isReplay, nowMs: time.now() }, secrets);
+      const answer = await outbound.post(request, signal);
+      if (signal.aborted && !('status' in answer)) return undefined;
+      this.#note(receiver, batch, answer);
+      return answer;
+    } finally {
+      share.release();
+    }
+  }
+
+  #note(receiver: Receiver, batch: Batch, answer: OutboundAnswer): void {
+    const nowMs = this.#ctx.time.now();
+    const status = 'status' in answer ? answer.status : null;
+    const isSuccess = status !== null && status >= 200 && status < 300;
+    this.#log.note(
+      {
+        subscriber: batch.subscriber,
+        atMs: nowMs,
+        batch: batch.id,
+        attempt: batch.attempt,
+        events: batch.events.length,
+        status,
+        ms: answer.ms,
+        code: 'status' in answer ? null : answer.code,
+        excerpt: storable('status' in answer ? answer.excerpt : answer.detail),
+      },
+      isSuccess,
+    );
+    batchSent.emit(this.#ctx.telemetry, {
+      tenant: this.#ctx.tenant.name,
+      subscriber: receiver.name,
+      status: 'status' in answer ? `${Math.floor(answer.status / 100)}xx` : answer.code,
+      events: batch.events.length,
+      ms: answer.ms,
+      latencyMs: isSuccess ? batch.events.map((event) => Math.max(0, nowMs - event.atMs)) : [],
+    });
+  }
+}
+
+/** PostgreSQL stores no zero characters. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '').slice(0, 1_000);
+}
