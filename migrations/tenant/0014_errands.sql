@@ -18,6 +18,10 @@ create table errand (
   -- counts how often it was taken: a write that names an older lease has no effect
   lease integer not null default 0,
   taken_at timestamptz,
+  -- since when its living worker has not named it; null: it was named in the last beat
+  unnamed_at timestamptz,
+  -- it was pushed while it was pending: its ack makes it ready instead of removing it
+  again boolean not null default false check (not again or state = 'p'),
   -- workers lost since its last progress
   losses smallint not null default 0,
   -- times it was put back since its last success

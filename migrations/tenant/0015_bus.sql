@@ -64,6 +64,8 @@ create table subscriber (
   reason text,
   health smallint not null default 100 check (health between 0 and 100),
   last_attempted_at timestamptz,
+  -- when it last took a batch, exact to 5 s
+  last_delivered_at timestamptz,
   -- since when every delivery has failed; null: the last one succeeded
   first_failed_at timestamptz,
   -- deliveries per second; null: as many as it takes
@@ -106,8 +108,15 @@ create table reader (
   batch_end bigint,
   -- of the current batch
   attempts integer not null default 0,
+  -- attempts that failed since the last success, of all batches, and since when
+  failures integer not null default 0,
+  first_failed_at timestamptz,
   -- events delivered
   sent bigint not null default 0,
+  -- of a subscriber that pulls: the id of the batch that a consumer holds, its events, and until when nobody else gets it
+  leased_batch text,
+  leased_events integer,
+  leased_until timestamptz,
   primary key (subscriber_id, strand)
 ) with (fillfactor = 50);
 
@@ -184,3 +193,6 @@ create table outbox (
   key text,
   at timestamptz not null
 );
+
+-- the lifecycle events of the bus itself
+insert into topic (id, name) values (5, 'millrace_bus');

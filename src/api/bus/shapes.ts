@@ -43,7 +43,7 @@ const uuid = z
   .regex(/^[^:\p{Cc}]*$/u, { error: 'may not have `:` or control characters' });
 
 /** Routemaster's own fields of a subscription. */
-export const subscriptionFields = {
+const subscriptionFields = {
   topics: z.array(topicName).max(maxTopics),
   callback: z.string().max(1024).describe('an https URL without a query'),
   uuid: uuid.nullable().optional().describe('the user name of Basic authentication in deliveries'),

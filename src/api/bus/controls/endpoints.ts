@@ -24,12 +24,11 @@ const test = {
   summary: 'Send a test event to the callback. Waits up to 5 s for the result',
   tag: 'bus',
   answer: z.object({
-    /** Follow it in the list of deliveries. */
-    batch: z.string(),
-    /** Null: no courier has sent it yet. */
+    /** The id of the test; null: no courier has sent it yet. It will appear in the list of deliveries. */
+    batch: z.string().nullable(),
     delivery: delivery.nullable(),
   }),
-  others: { 202: 'no result yet: look for `batch` in the list of deliveries', 409: 'it has no callback' },
+  others: { 202: 'no result yet: it will appear in the list of deliveries', 409: 'it has no callback' },
 } as const;
 
 const secret = {

@@ -6,37 +6,26 @@ import { id } from '../../shapes.ts';
 /** All codes of reasons. docs/bus.md documents each; a test compares the two lists. */
 export const deliveryReasonCodes = [
   'nothing_queued',
-  'delivered',
   'not_counted_yet',
+  'lag',
   'window_open',
-  'paused',
-  'disabled',
+  'ready',
+  'under_way',
+  'retry_scheduled',
   'receiver_failed',
   'receiver_unreachable',
-  'retry_scheduled',
-  'under_way',
-  'ready',
   'no_courier',
   'poisoned',
+  'paused',
+  'disabled',
   'waiting_for_pull',
   'leased',
-  'strand_waits',
-  'replaying',
+  'delivered',
   'dead_letter',
   'dropped',
-  'batch_ahead',
-  'no_topics',
 ] as const;
 
-export const deliveryStates = [
-  'idle',
-  'delivering',
-  'waiting',
-  'retrying',
-  'stopped',
-  'delivered',
-  'given_up',
-] as const;
+const deliveryStates = ['idle', 'delivering', 'waiting', 'retrying', 'stopped', 'delivered', 'given_up'] as const;
 
 export const deliveryExplainEndpoints = endpoints({
   'GET /api/explain/delivery/{id}': {

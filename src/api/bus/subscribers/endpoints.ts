@@ -3,19 +3,11 @@ import { z } from 'zod';
 import type { Fault } from '../../../errors.ts';
 import { endpoints } from '../../../http/endpoint.ts';
 import { arrayOrPage, id, pageWish } from '../../shapes.ts';
-import {
-  listedSubscriber,
-  own,
-  subscriberChange,
-  subscriberDetail,
-  subscriberPath,
-  subscriptionFields,
-  topicName,
-} from '../shapes.ts';
+import { listedSubscriber, own, subscriberChange, subscriberDetail, subscriberPath, topicName } from '../shapes.ts';
 
 /** The words of Routemaster that a refused subscription begins with. */
 function refusal(faults: readonly Fault[]): string {
-  return faults.some(({ path }) => path === 'body.topics' || path === 'body')
+  return faults.length === 0 || faults.some(({ path }) => path === 'body.topics' || path === 'body')
     ? 'need an array of topics'
     : 'bad data in payload';
 }
@@ -24,7 +16,10 @@ const subscribe = {
   summary: 'Subscribe to exactly these topics; the callback and the user name are replaced as well',
   tag: 'bus',
   ...own,
-  body: z.strictObject(subscriptionFields),
+  body: subscriberChange.required({ topics: true }).superRefine(({ callback, kind }, context) => {
+    if (callback !== undefined || kind === 'pull') return;
+    context.addIssue({ code: 'custom', path: ['callback'], message: 'URL is missing' });
+  }),
   ignoresContentType: true,
   refusal,
   status: 204,

@@ -1,0 +1,121 @@
+/**
+ * Where a batch ends. Pure.
+ *
+ * A batch begins with the first event after the reader's position. The revision in force at that event sets its limits:
+ * 1. It ends before the event that would exceed `maxEvents` or `maxBytes`. A single event may exceed `maxBytes`.
+ * 2. It ends at a change of the number of strands.
+ * 3. It ends at its stored end, if it was closed before it was full. A stored end wins over all else.
+ * 4. Otherwise it is open. It may be closed once its window is over: counted from its first event, or from its last one
+ *    (`quiet`).
+ *
+ * By 1 to 3 a batch is closed by the log, the revisions and the position alone, so whoever gathers it has the same events. A batch
+ * closed by the clock has other events a moment later: its end must be stored before it is sent.
+ */
+import type { BusEvent } from '../store.ts';
+import { type Revision, revisionFor, strandFor, type Subscription } from './subscriptions.ts';
+
+/** Brackets of the array. */
+const frameBytes = 2;
+
+export interface ReaderOfBatch {
+  readonly subscription: Subscription;
+  /** Undefined: events of all strands, for a replay. */
+  readonly strand: number | undefined;
+  readonly batchEnd: number | null;
+}
+
+/** A batch being gathered. Events are offered in order. */
+export class BatchBuilder {
+  readonly #reader: ReaderOfBatch;
+  readonly events: BusEvent[] = [];
+  #bytes = frameBytes;
+  #first: Revision | undefined;
+  #next: BusEvent | undefined;
+  #isClosed = false;
+
+  constructor(reader: ReaderOfBatch) {
+    this.#reader = reader;
+  }
+
+  /** The revision of its first event. */
+  get revision(): Revision | undefined {
+    return this.#first;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** The reader's first event after the batch, if it was offered. */
+  get next(): BusEvent | undefined {
+    return this.#next;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Returns false if the batch is closed and the event after it is known: no further event is needed. */
+  offer(event: BusEvent): boolean {
+    const revision = this.#revisionOf(event);
+    if (revision === undefined) return true;
+    if (this.#isClosed || !this.#fits(event, revision)) {
+      this.#isClosed = true;
+      this.#next = event;
+      return false;
+    }
+    this.#first ??= revision;
+    this.events.push(event);
+    this.#bytes += event.bytes + (this.events.length > 1 ? 1 : 0);
+    this.#isClosed = this.#isFull(this.#first);
+    return true;
+  }
+
+  /** All events up to this number were offered. */
+  noteEnd(upTo: number): void {
+    const { batchEnd } = this.#reader;
+    if (batchEnd !== null && batchEnd <= upTo && this.events.length > 0) this.#isClosed = true;
+  }
+
+  #revisionOf(event: BusEvent): Revision | undefined {
+    const { subscription, strand } = this.#reader;
+    const revision = revisionFor(subscription, event);
+    if (revision === undefined || strand === undefined) return revision;
+    return strandFor(revision, event) === strand ? revision : undefined;
+  }
+
+  #fits(event: BusEvent, revision: Revision): boolean {
+    const { batchEnd } = this.#reader;
+    if (batchEnd !== null) return event.seq <= batchEnd;
+    const first = this.#first;
+    if (first === undefined) return true;
+    if (revision.barrier > first.barrier) return false;
+    return this.events.length < first.maxEvents && this.#bytes + event.bytes + 1 <= first.maxBytes;
+  }
+
+  #isFull(first: Revision): boolean {
+    if (this.#reader.batchEnd !== null) return this.events.at(-1)?.seq === this.#reader.batchEnd;
+    return this.events.length >= first.maxEvents || this.#bytes >= first.maxBytes;
+  }
+}
+
+/** When an open batch may be closed. */
+export function closesAtMs(events: readonly BusEvent[], { windowMs, quiet }: Revision): number {
+  const from = quiet ? events.at(-1) : events[0];
+  return (from?.atMs ?? 0) + windowMs;
+}
+
+/** The name of a strand in the ids of replays that cover several strands. */
+export type StrandLabel = number | 'r';
+
+/**
+ * The id of a batch: the same events have the same id, whoever sends them. It has the last digits of the subscriber's id, because
+ * the first ones are the same for subscribers that were created within a minute.
+ */
+export function batchId(subscriber: string, strand: StrandLabel, events: readonly BusEvent[]): string {
+  return `${subscriber.slice(-8)}_${strand}_${events[0]?.seq}_${events.at(-1)?.seq}`;
+}
+
+export function batchBody(events: readonly BusEvent[]): string {
+  return `[${events.map((event) => event.body).join(',')}]`;
+}
