@@ -113,6 +113,10 @@ create table reader (
   first_failed_at timestamptz,
   -- events delivered
   sent bigint not null default 0,
+  -- of a subscriber that pulls: the id of the batch that a consumer holds, its events, and until when nobody else gets it
+  leased_batch text,
+  leased_events integer,
+  leased_until timestamptz,
   primary key (subscriber_id, strand)
 ) with (fillfactor = 50);
 

@@ -1,6 +1,7 @@
 /** The table of all endpoints of a tenant, with their access rules, inputs and responses. */
 import { auditEndpoints } from './audit/endpoints.ts';
 import { backfillEndpoints } from './backfills/endpoints.ts';
+import { busSubscriberEndpoints } from './bus/endpoints.ts';
 import { explainEndpoints } from './explain/endpoints.ts';
 import { fleetEndpoints } from './fleet/endpoints.ts';
 import { instantEndpoints } from './instants/endpoints.ts';
@@ -27,6 +28,7 @@ export const tenantEndpoints = {
   ...explainEndpoints,
   ...overviewEndpoints,
   ...auditEndpoints,
+  ...busSubscriberEndpoints,
 };
 
 export type TenantEndpoints = typeof tenantEndpoints;

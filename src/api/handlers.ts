@@ -2,6 +2,7 @@
 import { activityHandlers } from './overview/activity.ts';
 import { auditOf } from './audit/handlers.ts';
 import { backfillHandlers } from './backfills/handlers.ts';
+import { busSubscriberHandlers } from './bus/handlers.ts';
 import { changeHandlers } from './live/changes.ts';
 import type { ApiHandlers } from './context.ts';
 import type { TenantEndpoints } from './endpoints.ts';
@@ -47,4 +48,5 @@ export const apiHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
   'GET /api/audit': auditOf,
   ...overviewHandlers,
   ...activityHandlers,
+  ...busSubscriberHandlers,
 };

@@ -14,6 +14,8 @@ export interface BusSettings {
   readonly giveUpMs: number;
   /** Deliveries under way at once in one courier. */
   readonly maxConnections: number;
+  /** Whether callbacks may be plain http. Missing: no. */
+  readonly allowHttp?: boolean;
 }
 
 /** The connection to Redis that the tenants of a process share. Keys begin with the id of the tenant. */

@@ -5,7 +5,7 @@
  * The work for a body is linear in its length, even if it is rejected: only the first faults are reported.
  */
 import { z } from 'zod';
-import { clientGone, MillraceError } from '../errors.ts';
+import { clientGone, type Fault, MillraceError } from '../errors.ts';
 import { numberFault } from '../kernel/text/exact-number.ts';
 import { faultWords, fieldsOf, shapeFaults } from '../kernel/text/shape-faults.ts';
 import type { DocumentText, Endpoint } from './endpoint.ts';
@@ -26,7 +26,7 @@ function maxBytes({ allow, body, bodyBytes }: BodyRules): number {
   return typeof body === 'string' ? defaultBytes.raw : defaultBytes.json;
 }
 
-type BodyRules = Pick<Endpoint, 'allow' | 'body' | 'bodyBytes'>;
+type BodyRules = Pick<Endpoint, 'allow' | 'body' | 'bodyBytes' | 'ignoresContentType' | 'refusal'>;
 
 const formats: Readonly<Record<string, 'json' | 'yaml'>> = {
   'application/json': 'json',
@@ -92,11 +92,12 @@ interface ReceivedJson {
 /** A body with more values than this is checked only up to its first bad value. Each fault costs much more than a value. */
 const minLargeValues = 10_000;
 
-async function readJson(request: Request, limit: number): Promise<ReceivedJson> {
+async function readJson(request: Request, limit: number, ignoresType = false): Promise<ReceivedJson> {
   const bytes = await readBytes(request, limit);
   // an empty body has no type; some clients send a content type anyway
   if (bytes.length === 0) return { value: undefined, isLarge: false };
-  if (readFormat(request) === 'yaml') throw new MillraceError('unsupported_media_type', 'send application/json here');
+  if (!ignoresType && readFormat(request) === 'yaml')
+    throw new MillraceError('unsupported_media_type', 'send application/json here');
   const isLarge = countJsonValues(bytes) > minLargeValues;
   const text = decodeText(bytes);
   try {
@@ -112,11 +113,21 @@ export async function readBody(request: Request, rules: BodyRules): Promise<unkn
   const limit = maxBytes(rules);
   if (body === 'bytes') return readBytes(request, limit);
   if (body === 'document') return readDocument(request, limit);
-  const { value, isLarge } = await readJson(request, limit);
-  if (value === undefined && !body.safeParse(undefined).success) {
-    throw new MillraceError('bad_request', 'this needs a JSON body');
+  const { value, isLarge } = await readJson(request, limit, rules.ignoresContentType);
+  try {
+    if (value === undefined && !body.safeParse(undefined).success) {
+      throw new MillraceError('bad_request', 'this needs a JSON body');
+    }
+    return parsePart(body, value, 'body', isLarge);
+  } catch (error) {
+    throw rules.refusal === undefined ? error : prependWords(error, rules.refusal);
   }
-  return parsePart(body, value, 'body', isLarge);
+}
+
+function prependWords(error: unknown, words: (faults: readonly Fault[]) => string): unknown {
+  if (!(error instanceof MillraceError)) return error;
+  const { faults } = error;
+  return new MillraceError(error.code, `${words(faults)}: ${error.message}`, { faults });
 }
 
 /** Maximum faults reported for one request. A body of 30 KB can have 60,000, whose messages took seconds to format. */

@@ -4,6 +4,7 @@
  */
 import type { z } from 'zod';
 import type { Caller, Role } from '../contract/roles.ts';
+import type { Fault } from '../errors.ts';
 
 /**
  * The allowed callers: roles of keys, `task` for a run's credential, `anyone` without a key. Root may call every endpoint
@@ -25,6 +26,10 @@ export interface Endpoint {
   readonly body?: z.ZodType | RawBody;
   /** Maximum bytes of the body, if the defaults (`body.ts`) do not fit. */
   readonly bodyBytes?: number;
+  /** The body is JSON whatever its content type says, because clients of another product send none or a wrong one. */
+  readonly ignoresContentType?: boolean;
+  /** The words with which the detail of a rejected body begins, if clients of another product expect them. */
+  readonly refusal?: (faults: readonly Fault[]) => string;
   /** Status and shape of the ordinary response. */
   readonly status?: number;
   readonly answer: z.ZodType | RawAnswer;

@@ -1,0 +1,20 @@
+/** All endpoints of subscribers of the event bus. */
+import { controlEndpoints } from './controls/endpoints.ts';
+import { deliveryEndpoints } from './deliveries/endpoints.ts';
+import { eventEndpoints } from './events/endpoints.ts';
+import { deliveryExplainEndpoints } from './explain/endpoints.ts';
+import { pullEndpoints } from './pull/endpoints.ts';
+import { replayEndpoints } from './replays/endpoints.ts';
+import { subscriberEndpoints } from './subscribers/endpoints.ts';
+import { transferEndpoints } from './transfer/endpoints.ts';
+
+export const busSubscriberEndpoints = {
+  ...subscriberEndpoints,
+  ...controlEndpoints,
+  ...replayEndpoints,
+  ...deliveryEndpoints,
+  ...pullEndpoints,
+  ...eventEndpoints,
+  ...transferEndpoints,
+  ...deliveryExplainEndpoints,
+};

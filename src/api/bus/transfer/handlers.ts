@@ -1,0 +1,45 @@
+/** Handlers of export and import. Credentials leave only encrypted with a passphrase. */
+import { importBus } from '../../../bus/subscribers/import.ts';
+import { makeSealer, type Sealer } from '../../../bus/subscribers/sealing.ts';
+import type { CallAnswer } from '../../../http/client.ts';
+import { recording } from '../../../events/append.ts';
+import { type ApiContext, type ApiHandlers, author } from '../../context.ts';
+import { decryptCredential } from '../subscribers/views.ts';
+import type { transferEndpoints } from './endpoints.ts';
+import { exportSubscribers, type ExportedRow, exportTopics } from './queries.ts';
+
+type Endpoints = typeof transferEndpoints;
+type Exported = CallAnswer<Endpoints['GET /bus/export']>;
+
+async function exportBus(ctx: ApiContext, sealer: Sealer | undefined): Promise<Exported> {
+  const [topics, rows] = await Promise.all([exportTopics(ctx.db), exportSubscribers(ctx.db)]);
+  const subscribers = rows.map(({ credential, secrets, ...row }) => ({
+    ...row,
+    sealed: sealer === undefined ? null : seal(ctx, sealer, { credential, secrets, ...row }),
+  }));
+  return { version: 1, topics, subscribers };
+}
+
+function seal(ctx: ApiContext, sealer: Sealer, { name, credential, secrets }: ExportedRow): string | null {
+  if (credential === null && secrets.length === 0) return null;
+  return sealer.seal(name, {
+    uuid: decryptCredential(ctx, credential),
+    secrets: secrets.map((secret) => ctx.secrets.decrypt(secret).toString('base64')),
+  });
+}
+
+export const transferHandlers: ApiHandlers<Endpoints> = {
+  'GET /bus/export': (_, ctx) => exportBus(ctx, undefined),
+  'POST /bus/export': async ({ body, caller }, ctx) => {
+    const exported = await exportBus(ctx, await makeSealer(body.passphrase));
+    await recording(ctx.db, author(ctx, caller), async (tx) => {
+      const counts = { subscribers: exported.subscribers.length };
+      tx.record('millrace_bus', { type: 'bus.exported', subject: null, body: counts });
+    });
+    return exported;
+  },
+  'POST /bus/import': async ({ body, caller }, ctx) => {
+    const { topics, subscribers, skipped } = await importBus(ctx, author(ctx, caller), body);
+    return { topics, subscribers, skipped: [...skipped] };
+  },
+};

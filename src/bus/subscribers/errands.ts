@@ -1,0 +1,74 @@
+/**
+ * Errands of a subscriber. They are written in the transaction of the change that needs them, so no change is left without its
+ * work, and no work without its change.
+ *
+ * Locks: errand by key. The caller has locked bus_state and the readers before.
+ */
+import { type Db, sql } from '../../kernel/sql.ts';
+import { replayKey, testKey } from '../errand-keys.ts';
+
+/** Locks the readers, before errands. Returns the keys of their errands. */
+export async function lockReaders(tx: Db, subscriber: string): Promise<string[]> {
+  const rows = await tx.rows<{ key: string }>(sql`
+    select deliver_key(subscriber_id, strand) as key
+      from reader
+     where subscriber_id = ${subscriber}
+     order by strand
+       for update`);
+  return rows.map(({ key }) => key);
+}
+
+/**
+ * Adds errands that do not exist yet. Those that wait for their time, or were set aside, become ready. A pending one is marked,
+ * because its courier may have looked for work before this commit.
+ */
+export async function pushErrands(tx: Db, queue: 'main' | 'aux', keys: readonly string[]): Promise<void> {
+  await tx.exec(sql`
+    insert into errand as e (queue, key)
+    select ${queue}::text, key from unnest(${keys.toSorted()}::text[]) as key
+    on conflict (queue, key) do update
+       set state = case when e.state = 'p' then e.state else 'r' end, again = e.state = 'p', run_at = null,
+           id = nextval('errand_seq'), losses = 0, reason = null
+     where e.state <> 'r'`);
+}
+
+/** Deliveries of all strands that have events. */
+export async function pushDeliveries(tx: Db, subscriber: string): Promise<void> {
+  const rows = await tx.rows<{ key: string }>(sql`
+    select deliver_key(subscriber_id, strand) as key from reader where subscriber_id = ${subscriber} and queued > 0`);
+  await pushErrands(
+    tx,
+    'main',
+    rows.map(({ key }) => key),
+  );
+}
+
+/**
+ * Removes the errands that no courier holds. A delivery under way is finished: a courier whose subscriber is paused meanwhile
+ * stops after it.
+ */
+export async function removeIdleErrands(tx: Db, keys: readonly string[]): Promise<void> {
+  await tx.exec(sql`delete from errand where queue = 'main' and key = any (${keys}::text[]) and state <> 'p'`);
+}
+
+/**
+ * Takes the errands away from couriers: what they still write has no effect. The rows stay, because a new row would count its
+ * leases from the beginning, and an old lease would seem valid.
+ */
+export async function revokeErrands(tx: Db, keys: readonly string[]): Promise<void> {
+  await tx.exec(sql`
+    update errand
+       set state = 'r', run_at = null, worker = null, unnamed_at = null, again = false, id = nextval('errand_seq'), losses = 0,
+           attempts = 0, reason = null
+     where queue = 'main' and key = any (${keys}::text[])`);
+}
+
+/** Removes all errands of a subscriber that is being deleted. */
+export async function removeErrands(tx: Db, subscriber: string, deliveries: readonly string[]): Promise<void> {
+  const replays = await tx.rows<{ id: string }>(sql`select id from replay where subscriber_id = ${subscriber}`);
+  const main = [...deliveries, ...replays.map(({ id }) => replayKey(id))];
+  await tx.exec(sql`
+    delete from errand
+     where queue = 'main' and key = any (${main}::text[])
+        or queue = 'aux' and key = ${testKey(subscriber)}`);
+}

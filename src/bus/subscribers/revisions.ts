@@ -1,0 +1,63 @@
+/** Revisions of subscriptions: what a subscriber receives, from an event's number on. */
+import { type Db, sql } from '../../kernel/sql.ts';
+
+/** The content of a revision. */
+export interface Terms {
+  readonly topics: readonly number[];
+  readonly filter: Readonly<Record<string, unknown>> | null;
+  readonly max_events: number;
+  readonly max_bytes: number;
+  readonly window_ms: number;
+  readonly quiet: boolean;
+  readonly strands: number;
+  readonly ordering: 'subscriber' | 'key';
+}
+
+export const defaultTerms: Terms = {
+  topics: [],
+  filter: null,
+  max_events: 100,
+  max_bytes: 1024 * 1024,
+  window_ms: 500,
+  quiet: false,
+  strands: 1,
+  ordering: 'subscriber',
+};
+
+/** The newest revision. */
+export async function currentTerms(db: Db, subscriber: string): Promise<Terms | undefined> {
+  return db.maybeOne<Terms & Record<string, unknown>>(sql`
+    select topics, filter, max_events, max_bytes, window_ms, quiet, strands, ordering
+      from subscription
+     where subscriber_id = ${subscriber}
+     order by from_seq desc
+     limit 1`);
+}
+
+/** Writes a revision, as the last step of a transaction that has bumped the state's revision. Returns the number it begins after. */
+export async function writeRevision(tx: Db, subscriber: string, terms: Terms): Promise<number> {
+  const row = await tx.one<{ head: number }>(sql`
+    select revise_subscription(
+      ${subscriber}::uuid, ${terms.topics}::integer[], ${terms.filter}::jsonb, ${terms.max_events}::integer,
+      ${terms.max_bytes}::integer, ${terms.window_ms}::integer, ${terms.quiet}::boolean, ${terms.strands}::smallint,
+      ${terms.ordering}::text) as head`);
+  return row.head;
+}
+
+export function isSameTerms(a: Terms, b: Terms): boolean {
+  return canonical(a) === canonical(b);
+}
+
+/** The database orders the keys of a filter, so its text cannot be compared directly. */
+function canonical({ topics, filter, ...limits }: Terms): string {
+  const { max_events, max_bytes, window_ms, quiet, strands, ordering } = limits;
+  const plain = [max_events, max_bytes, window_ms, quiet, strands, ordering];
+  return JSON.stringify([topics.toSorted((x, y) => x - y), sortKeys(filter), plain]);
+}
+
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([key, inner]): [string, unknown] => [key, sortKeys(inner)]);
+  return entries.toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
