@@ -3,11 +3,6 @@
  * vitest.chaos.config.ts` runs one of them.
  */
 export const slow: readonly string[] = [
-  'src/launcher/launcher-hosts.test.ts',
-  'src/launcher/launcher-slots.test.ts',
-  'src/tenants/drop.test.ts',
-  'src/launcher/rejected-tenants.test.ts',
-  'src/launcher/transactions.test.ts',
   'test/chaos/crash-points.test.ts',
   'test/chaos/tenant-walk.test.ts',
   'test/e2e/launcher-roles.test.ts',
