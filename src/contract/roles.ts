@@ -1,7 +1,17 @@
 /** Callers: the roles of keys, and the description of a caller that the gateway passes to an engine. */
 
 /** The roles that a key can have. */
-export const roles = ['root', 'operator', 'viewer', 'publisher', 'subscriber', 'worker', 'conductor'] as const;
+export const roles = [
+  'root',
+  'operator',
+  'viewer',
+  /** Publishes and subscribes. */
+  'client',
+  'publisher',
+  'subscriber',
+  'worker',
+  'conductor',
+] as const;
 export type Role = (typeof roles)[number];
 
 /** A running task, identified by a credential that is valid for one run and lease. */

@@ -46,7 +46,7 @@ it.each([
   ['an index', 'drop index millrace.run_failed; create index own on millrace.job (name)', 'run_failed'],
   ['a function', 'alter function millrace.fire_triggers rename to lost', 'function fire_triggers'],
   ['a table', 'alter table millrace.live rename to lost', 'table live'],
-  ['much', 'drop schema millrace cascade; $', 'table active_instant, table activity, table backfill and 175 more'],
+  ['much', 'drop schema millrace cascade; $', 'table active_instant, table activity, table backfill and \\d+ more'],
 ])('a schema without %s is incomplete', (_, statement, listed) =>
   withClient(tenant.address, async (client) => {
     await client.query('begin');
@@ -55,7 +55,7 @@ it.each([
       await client.query(`create temporary table ${table} on commit drop as table millrace.${table}`);
     await client.query(statement.replace('$', `create schema millrace; ${records.join(';')}`));
     await expect(engine.pending(client)).rejects.toThrow(
-      `parts are missing (${listed}): a restore is still under way, or they were dropped or renamed`,
+      new RegExp(`parts are missing \\(${listed}\\): a restore is still under way, or they were dropped or renamed`),
     );
     await client.query('rollback');
     expect(await engine.pending(client)).toEqual([]);

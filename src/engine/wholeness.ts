@@ -12,16 +12,21 @@ import { missingPartsPath } from '../contract/engine.ts';
 import { MillraceError } from '../errors.ts';
 import { onClient, sql } from '../kernel/sql.ts';
 
-/** Indexes and foreign keys that the migrations create, without those of the event log's partitions. */
+/** Indexes and foreign keys that the migrations create, without those of the logs' partitions. */
 export const indexesAndKeys: readonly string[] = `
   active_instant_pkey activity_pkey backfill_job backfill_job_id_fkey backfill_job_id_name_key backfill_open
   backfill_pkey backfill_trigger_backfill_id_fkey backfill_trigger_pkey backfill_trigger_trigger_id_fkey
-  catchup_pkey catchup_trigger_id_fkey event_people event_pkey event_reader_pkey event_subject event_topic
-  firing_pkey gate_pkey gate_pool global_stash_pkey held_pkey installation_pkey instant_params_pkey job_name
-  job_pkey job_project_id_fkey job_stash_job_id_fkey job_stash_pkey job_version_job_id_fkey job_version_pkey
-  lease_pkey live_cancel live_gate live_held live_parked live_pkey live_ready live_task log_pkey low_water_pkey
-  low_water_to low_water_trigger_id_fkey lowered_pkey migration_pkey node_run_attempt node_run_pkey project_name
-  project_pkey project_stash_pkey project_stash_project_id_fkey retry_due retry_pkey retry_task run_ended run_failed run_pkey run_task
+  bus_event_pkey bus_event_topic bus_state_pkey bus_topic_name bus_topic_pkey catchup_pkey catchup_trigger_id_fkey
+  dead_letter_at dead_letter_pkey dead_letter_subscriber_id_batch_key dead_letter_subscriber_id_fkey delivery_at
+  delivery_pkey errand_held errand_pkey errand_poisoned errand_ready errand_scheduled errand_worker_pkey event_people
+  event_pkey event_reader_pkey event_subject event_topic firing_pkey gate_pkey gate_pool global_stash_pkey held_pkey
+  installation_pkey instant_params_pkey job_name job_pkey job_project_id_fkey job_stash_job_id_fkey job_stash_pkey
+  job_version_job_id_fkey job_version_pkey lease_pkey live_cancel live_gate live_held live_parked live_pkey live_ready
+  live_task log_pkey low_water_pkey low_water_to low_water_trigger_id_fkey lowered_pkey migration_pkey
+  node_run_attempt node_run_pkey outbox_pkey project_name project_pkey project_stash_pkey
+  project_stash_project_id_fkey publish_key_at publish_key_pkey reader_pkey reader_subscriber_id_fkey replay_pkey
+  replay_subscriber replay_subscriber_id_fkey retry_due retry_pkey retry_task run_ended run_failed run_pkey run_task
+  subscriber_identity_key subscriber_name_key subscriber_pkey subscription_pkey subscription_subscriber_id_fkey
   task_edge_child task_edge_child_id_fkey task_edge_parent_id_fkey task_edge_pkey task_job_id_fkey
   task_job_id_name_key task_pkey token_pkey topic_name_key topic_pkey trigger_edge_pkey trigger_edge_task
   trigger_edge_task_id_fkey trigger_edge_trigger_id_fkey trigger_job_id_fkey trigger_job_id_name_key trigger_pkey
@@ -30,9 +35,10 @@ export const indexesAndKeys: readonly string[] = `
   .split(/\s+/);
 
 export const tables: readonly string[] = `
-  active_instant activity backfill backfill_trigger catchup event event_reader firing gate global_stash held
-  installation instant_params job job_stash job_version lease live log low_water lowered migration node_run
-  project project_stash retry run task task_edge token topic trigger trigger_edge
+  active_instant activity backfill backfill_trigger bus_event bus_state bus_topic catchup dead_letter delivery errand
+  errand_worker event event_reader firing gate global_stash held installation instant_params job job_stash job_version
+  lease live log low_water lowered migration node_run outbox project project_stash publish_key reader replay retry run
+  subscriber subscription task task_edge token topic trigger trigger_edge
 `
   .trim()
   .split(/\s+/);

@@ -127,7 +127,7 @@ async function statusOf(method: string, path: string, headers: Record<string, st
 function may(key: string, endpoint: Endpoint, who: Who | 'nobody'): boolean {
   if (who === 'root') return true;
   // these open nothing of their own yet, and have no column in the table
-  if (who === 'publisher' || who === 'subscriber' || who === 'conductor')
+  if (who === 'client' || who === 'publisher' || who === 'subscriber' || who === 'conductor')
     return endpoint.allow.includes('anyone') || endpoint.allow.includes(who);
   const isWorker = who === 'worker' || who === 'boundWorker';
   return !(isWorker && ofHeldRuns.has(key)) && accessOf(key, endpoint, who) !== '';

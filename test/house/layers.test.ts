@@ -10,7 +10,7 @@ import { describe, expect, it } from 'vitest';
 /** Rooms of src/ from top to bottom: each may import itself and those below it, types included. */
 const rooms = [
   ['main.ts', 'index.ts', 'app', 'cli', 'config.ts'],
-  ['gateway', 'tenants', 'launcher', 'courier', 'conductor', 'hosts', 'loader', 'control', 'worker'],
+  ['gateway', 'tenants', 'courier', 'conductor', 'launcher', 'hosts', 'loader', 'control', 'worker'],
   ['engine', 'api', 'scheduler', 'runs'],
   ['jobs', 'bus', 'flows', 'runtimes', 'calendar', 'documents', 'events', 'errands', 'broker'],
   ['http', 'postgres', 'contract', 'kernel', 'errors.ts'],

@@ -80,7 +80,7 @@ export class Callers {
     const remembered = this.#remembered;
     const known = remembered.get(name);
     if (known !== undefined && known.until > performance.now()) return known.key;
-    const key = await findKey(this.#control, hash);
+    const key = await findKey(this.#control, hash, new Date(this.#time.now()));
     if (remembered.size >= maxCachedKeys) remembered.clear();
     remembered.set(name, { key, until: performance.now() + cacheMs });
     return key;
@@ -96,8 +96,8 @@ export class Callers {
 }
 
 export function callerOf(key: KeyRow): KeyCaller {
-  const { id: keyId, role, tenantId, tenant, name } = key;
-  return { kind: 'key', role, keyId, identity: { id: keyId, name }, tenantId, tenant, actor: `key:${name}` };
+  const { id: keyId, identity, role, tenantId, tenant, name } = key;
+  return { kind: 'key', role, keyId, identity: { id: identity, name }, tenantId, tenant, actor: `key:${name}` };
 }
 
 /** Throws if the caller belongs to another tenant. Compares ids, because a name may belong to another tenant by now. */

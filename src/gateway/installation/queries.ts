@@ -8,14 +8,22 @@ import type { SchedulerRow } from './scheduler-metrics.ts';
 /** The key id of the worker within `up`, which has no key. */
 export const inProcessKey = nilId;
 
-export type KeyRow = { id: string; name: string; role: Role; tenantId: string | null; tenant: string | null };
+export type KeyRow = {
+  id: string;
+  /** The owner of topics and subscriptions; the same for all secrets of a rotated key. */
+  identity: string;
+  name: string;
+  role: Role;
+  tenantId: string | null;
+  tenant: string | null;
+};
 
-export function findKey(db: Db, hash: Buffer): Promise<KeyRow | undefined> {
+export function findKey(db: Db, hash: Buffer, at: Date): Promise<KeyRow | undefined> {
   return db.maybeOne<KeyRow>(sql`
-    select key.id, key.name, key.role, key.tenant_id as "tenantId", tenant.name as tenant
+    select key.id, coalesce(key.identity, key.id) as identity, key.name, key.role, key.tenant_id as "tenantId", tenant.name as tenant
       from key
       left join tenant on tenant.id = key.tenant_id
-     where key.hash = ${hash} and key.revoked_at is null`);
+     where key.hash = ${hash} and key.revoked_at is null and (key.expires_at is null or key.expires_at > ${at})`);
 }
 
 export function insertKey(
@@ -38,7 +46,7 @@ export interface PageById {
 export function listKeys(
   db: Db,
   { after, limit }: PageById,
-): Promise<(Omit<KeyRow, 'tenantId'> & { created_at: Date; created_by: string })[]> {
+): Promise<(Omit<KeyRow, 'tenantId' | 'identity'> & { created_at: Date; created_by: string })[]> {
   const further = after === undefined ? sql`true` : sql`key.id > ${after}`;
   return db.rows(sql`
     select key.id, key.name, key.role, tenant.name as tenant, key.created_at, key.created_by
