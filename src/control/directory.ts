@@ -6,6 +6,7 @@ import type { Time } from '../kernel/time.ts';
 import {
   findWorker,
   nextTriggers,
+  noteBus,
   seenSchedulers,
   seenWorkers,
   servingSince,
@@ -44,6 +45,12 @@ function parseStatus(status: { readonly [K in keyof SchedulerStatus]: unknown })
   };
 }
 
+/** A count of an engine of any version. */
+function parseCount(value: unknown): number {
+  const count = Math.trunc(Number(value));
+  return count > 0 ? Math.min(count, maxQueued) : 0;
+}
+
 export function makeDirectory(
   control: Db,
   tenantId: string,
@@ -60,6 +67,7 @@ export function makeDirectory(
     schedulers: (since) => seenSchedulers(control, tenantId, since),
     nextTriggers: () => nextTriggers(control, tenantId),
     noteScheduler: (status) => onStatus(parseStatus(status)),
+    noteBus: ({ subscribers }) => noteBus(control, tenantId, parseCount(subscribers), new Date(time.now())),
     servingSince: () => sharedServingSince(control, new Date(time.now() - gatewayLifeMs)),
   };
 }

@@ -182,3 +182,12 @@ export async function servingSince(db: Db, beatSince: Date): Promise<Date | unde
     select min(serving_since) as since from gateway where beat_at > ${beatSince}`);
   return row.since ?? undefined;
 }
+
+/** Records how many subscribers a tenant has: couriers look only at tenants that have some. */
+export async function noteBus(db: Db, tenantId: string, subscribers: number, at: Date): Promise<void> {
+  await db.exec(sql`
+    insert into bus (tenant_id, subscribers, changed_at)
+    values (${tenantId}, ${subscribers}, ${at})
+    on conflict (tenant_id) do update
+       set subscribers = excluded.subscribers, changed_at = excluded.changed_at`);
+}

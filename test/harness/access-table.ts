@@ -12,7 +12,17 @@ export const endpoints: readonly (readonly [string, Endpoint])[] = Object.entrie
   ...tenantEndpoints,
 });
 
-const callers = ['nobody', 'viewer', 'operator', 'worker', 'boundWorker', 'task'] as const;
+const callers = [
+  'nobody',
+  'viewer',
+  'operator',
+  'client',
+  'publisher',
+  'subscriber',
+  'worker',
+  'boundWorker',
+  'task',
+] as const;
 type AccessCaller = (typeof callers)[number];
 
 /** Only keys without a tenant: workers of Waterwheel are listed for all tenants. */
