@@ -2,7 +2,7 @@
 import { changeOwner, deleteTopic, findTopic, listTopics, type TopicRow } from '../../../bus/topics/topics.ts';
 import { publish } from '../../../bus/publish/publish.ts';
 import { postedResponse } from '../../../bus/publish/posted-response.ts';
-import { type Caller } from '../../../contract/roles.ts';
+import type { Caller } from '../../../contract/roles.ts';
 import { MillraceError } from '../../../errors.ts';
 import { pause } from '../../../kernel/service.ts';
 import { type Db, sql } from '../../../kernel/sql.ts';
@@ -47,7 +47,7 @@ function renderTopic({ owner_name: name, ...topic }: TopicRow) {
   return {
     name: topic.name,
     publisher: topic.owner === null ? null : name,
-    events: Number(topic.events),
+    events: topic.events,
     owner: topic.owner,
     created_at: topic.created_at.toISOString(),
   };
