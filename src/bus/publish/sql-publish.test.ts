@@ -39,3 +39,16 @@ it.each([
 ])('bad input is refused', async (statement, message) => {
   await expect(database.db.exec(statement)).rejects.toThrow(message);
 });
+
+it('transactions that publish do not wait for each other', async () => {
+  const { db } = database;
+  await db.exec(sql`delete from errand`);
+  await db.transaction(async (tx) => {
+    await tx.exec(sql`select millrace.publish('orders', 'update', ${url})`);
+    await db.transaction(async (other) => {
+      await other.exec(sql`set local lock_timeout to 500`);
+      await other.exec(sql`select millrace.publish('orders', 'update', ${url})`);
+    });
+  });
+  expect(await db.rows(sql`select key from errand`)).toEqual([{ key: '["relay",[]]' }]);
+});

@@ -5,7 +5,10 @@
 --   grant usage on schema millrace to shop;
 --   grant execute on function millrace.publish to shop;
 --
--- Locks: the row of the errand that wakes the relay, until the caller's transaction ends, only if it is new.
+-- Only one of several open transactions adds the errand of the relay, so that none waits for another. The sweep of couriers finds
+-- the rows of a transaction that commits after the relay has run.
+--
+-- Locks: advisory lock (7345, 9) without waiting, the new row of the errand.
 create or replace function publish(
   topic text, type text, url text, data jsonb default null, key text default null
 ) returns void language plpgsql security definer set search_path = millrace, pg_temp as $$
@@ -25,7 +28,10 @@ begin
   end if;
   insert into outbox (topic, type, url, data, key, at)
   values (topic, type, url, nullif(data, 'null'::jsonb), key, clock_timestamp());
-  insert into errand (queue, key) values ('aux', '["relay",[]]') on conflict do nothing;
+  -- a second insert of the errand would wait until the first one's transaction ends
+  if pg_try_advisory_xact_lock(7345, 9) then
+    insert into errand (queue, key) values ('aux', '["relay",[]]') on conflict do nothing;
+  end if;
   perform pg_notify('millrace_bus', '');
 end $$;
 
