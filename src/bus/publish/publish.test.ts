@@ -45,6 +45,8 @@ function refused(outcome: Posted | undefined) {
   return outcome.refused;
 }
 
+const matching = (pattern: RegExp): unknown => expect.stringMatching(pattern);
+
 const storedIn = (topic: string) =>
   db.rows<{ seq: number; body: string; key_hash: number; target: string | null }>(sql`
     select e.seq, e.body, e.key_hash, e.target
@@ -103,9 +105,9 @@ describe('publishing', () => {
       post(ben, topic, event()),
       post(anna, topic, [event(), event()]),
     ]);
-    expect(refused(bad)).toMatchObject({ status: 400, detail: expect.stringMatching(/^bad event: url: /) });
+    expect(refused(bad)).toMatchObject({ status: 400, detail: matching(/^bad event: url: /) });
     accepted(good);
-    expect(refused(late)).toMatchObject({ status: 403, detail: expect.stringMatching(/^topic claimed/) });
+    expect(refused(late)).toMatchObject({ status: 403, detail: matching(/^topic claimed/) });
     expect(await storedIn(topic)).toHaveLength(1);
     expect(refused(await publishOne(anna, topic, event())).status).toBe(403);
     accepted(await publishOne(ben, topic, event()));
@@ -151,7 +153,7 @@ describe('publishing', () => {
     expect(refused(await publishOne(anna, topic, body))).toMatchObject({
       status: 400,
       code: 'bad_request',
-      detail: expect.stringMatching(detail),
+      detail: matching(detail),
     });
     expect(await db.rows(sql`select from bus_topic where name = ${topic}`)).toHaveLength(0);
   });
@@ -159,7 +161,7 @@ describe('publishing', () => {
   it.each(['Orders', 'a'.repeat(65), 'a1', 'a b', ''])('the topic name "%s" is refused', async (topic) => {
     expect(refused(await publishOne(anna, topic, event()))).toMatchObject({
       status: 400,
-      detail: expect.stringMatching(/^bad topic/),
+      detail: matching(/^bad topic/),
     });
   });
 
@@ -170,7 +172,7 @@ describe('publishing', () => {
     ['a deeply nested body', Buffer.from('['.repeat(5_000)), /^bad event: body: nested more than 200 deep/],
   ])('%s is refused', async (_, body, detail) => {
     const [outcome] = await publish(ctx, [{ caller: anna, topic: newTopic(), body, key: null }]);
-    expect(refused(outcome)).toMatchObject({ status: 400, detail: expect.stringMatching(detail) });
+    expect(refused(outcome)).toMatchObject({ status: 400, detail: matching(detail) });
   });
 
   it.each<Role>(['viewer', 'operator', 'subscriber', 'worker'])('the role %s may not publish', async (role) => {
@@ -180,7 +182,7 @@ describe('publishing', () => {
   it('fields that are not known are ignored, as in the original', async () => {
     const topic = newTopic();
     accepted(await publishOne(anna, topic, event(1, { more: { than: 'enough' } })));
-    expect(await elementsOf(topic)).toEqual([expect.not.objectContaining({ more: expect.anything() })]);
+    expect(await elementsOf(topic)).toEqual([expect.not.objectContaining({ more: { than: 'enough' } })]);
   });
 });
 

@@ -35,7 +35,7 @@ export async function appendBus(db: Db, group: Group, at: Date): Promise<Appende
   ]);
   return {
     topicIds: row.topic_ids,
-    base: Number(row.base),
+    base: row.base,
     numbers: row.numbers?.map(Number) ?? null,
     known: new Map(known),
   };
