@@ -11,6 +11,7 @@ import { overviewEndpoints } from './overview/endpoints.ts';
 import { poolEndpoints } from './pools/endpoints.ts';
 import { projectEndpoints } from './projects/endpoints.ts';
 import { runEndpoints } from './runs/endpoints.ts';
+import { topicEndpoints } from './bus/topics/endpoints.ts';
 import { taskEndpoints } from './tasks/endpoints.ts';
 import { triggerEndpoints } from './triggers/endpoints.ts';
 
@@ -29,6 +30,7 @@ export const tenantEndpoints = {
   ...overviewEndpoints,
   ...auditEndpoints,
   ...busSubscriberEndpoints,
+  ...topicEndpoints,
 };
 
 export type TenantEndpoints = typeof tenantEndpoints;

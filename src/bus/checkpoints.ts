@@ -1,7 +1,11 @@
-/** Checkpoints of the bus. A process of the role `courier` passes those of fan-out, delivery, relay and scrub. */
+/** Checkpoints of the bus. Publishing passes the first ones in a process of the role `api`, a courier passes the others. */
 import { declareCheckpoints } from '../kernel/checkpoint.ts';
 
-export const { names: courierCheckpoints, checkpoint } = declareCheckpoints(
+export const { names: busCheckpoints, checkpoint } = declareCheckpoints(
+  // events are valid, but not stored
+  'publish.append',
+  // events are committed, but no courier and no publisher knows it
+  'publish.committed',
   // a page of the log is read, not counted for its readers
   'fanout.read',
   // counted and errands created, this courier does not know what it holds
