@@ -24,7 +24,7 @@ interface Refusal {
   readonly detail: string;
 }
 
-interface OutboundRequest {
+export interface OutboundRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
@@ -32,7 +32,7 @@ interface OutboundRequest {
   readonly totalMs: number;
 }
 
-type OutboundAnswer =
+export type OutboundAnswer =
   | { readonly status: number; readonly retryAfterMs: number | null; readonly excerpt: string; readonly ms: number }
   | {
       readonly code: 'refused_address' | 'dns' | 'connect' | 'tls' | 'timeout' | 'reset';
@@ -40,18 +40,18 @@ type OutboundAnswer =
       readonly ms: number;
     };
 
-interface Outbound {
+export interface Outbound {
   post(request: OutboundRequest, signal: AbortSignal): Promise<OutboundAnswer>;
 }
 
-interface CourierContext extends EngineContext {
+export interface CourierContext extends EngineContext {
   /** This courier, and the number of other couriers. */
   readonly courier: { readonly id: string; readonly others: () => number };
   readonly outbound: Outbound;
 }
 
 /** Delivers a tenant's batches within one courier. */
-interface Courier extends Service {
+export interface Courier extends Service {
   wake(): void;
   /** The time of its next work; undefined: nothing is due. */
   nextDueAt(): number | undefined;
