@@ -100,6 +100,10 @@ const schema = z.object({
   MILLRACE_RETENTION: keptFor.default(30 * 86_400_000),
   MILLRACE_RETENTION_RUNS: keptCount.default(100_000),
   MILLRACE_RETENTION_EVENTS: keptCount.default(50_000_000),
+  MILLRACE_BUS_ALLOW_HTTP: yes,
+  MILLRACE_BUS_ALLOW_CIDRS: list,
+  MILLRACE_BUS_CA: text.optional(),
+  MILLRACE_BUS_CONNECTIONS: count(256, 1, 10_000),
   MILLRACE_LOG: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   MILLRACE_URL: z.url().optional(),
   MILLRACE_KEY: text.optional(),
@@ -146,6 +150,10 @@ const settingTexts: Readonly<
   MILLRACE_RETENTION: ['how long finished runs and events are kept', '30d'],
   MILLRACE_RETENTION_RUNS: ['how many finished runs of each job are kept at most', '100000'],
   MILLRACE_RETENTION_EVENTS: ['how many events are kept at most', '50000000'],
+  MILLRACE_BUS_ALLOW_HTTP: ['whether subscribers may have callbacks without TLS', 'false'],
+  MILLRACE_BUS_ALLOW_CIDRS: ['private networks that events may be delivered to, comma-separated'],
+  MILLRACE_BUS_CA: ['the file with certificates of further authorities that deliveries trust'],
+  MILLRACE_BUS_CONNECTIONS: ['how many deliveries a courier has under way at once', '256'],
   MILLRACE_LOG: ['the log level', 'info'],
   MILLRACE_URL: ['where workers and the command line find the server'],
   MILLRACE_KEY: ['the key of workers and the command line'],
@@ -203,6 +211,13 @@ export interface Config {
   readonly leaseMs: number;
   /** How much of the past is kept: runs (unless their job sets its own limits) and events. Null: forever. */
   readonly retention: { readonly ageMs: number | null; readonly runs: number | null; readonly events: number | null };
+  /** Whether deliveries may use http, and which private addresses they may reach. */
+  readonly busAllowHttp: boolean;
+  readonly busAllowCidrs: readonly string[];
+  /** A file with certificates of further authorities. */
+  readonly busCa: string | undefined;
+  /** Deliveries under way at once in one courier. */
+  readonly busConnections: number;
   readonly logLevel: string;
   /** Where workers and the CLI find the API if it is not the one of the home folder. */
   readonly url: string | undefined;
@@ -258,6 +273,10 @@ function valuesOf(e: z.output<typeof schema>): Omit<Config, 'settings'> {
       runs: e.MILLRACE_RETENTION_RUNS,
       events: e.MILLRACE_RETENTION_EVENTS,
     },
+    busAllowHttp: e.MILLRACE_BUS_ALLOW_HTTP,
+    busAllowCidrs: e.MILLRACE_BUS_ALLOW_CIDRS,
+    busCa: e.MILLRACE_BUS_CA,
+    busConnections: e.MILLRACE_BUS_CONNECTIONS,
     logLevel: e.MILLRACE_LOG,
     url: e.MILLRACE_URL,
     key: e.MILLRACE_KEY,

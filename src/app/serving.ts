@@ -12,6 +12,7 @@ import { gatewayEndpoints } from '../gateway/installation/endpoints.ts';
 import { Gateway } from '../gateway/routing/gateway.ts';
 import { makeListener } from '../gateway/routing/listener.ts';
 import { readLauncherFigures } from '../gateway/installation/launcher-metrics.ts';
+import { readBusFigures } from '../gateway/installation/courier-metrics.ts';
 import { makeMetrics } from '../gateway/installation/metrics.ts';
 import { OpenStreams } from '../gateway/routing/open-streams.ts';
 import { RejectedCredentials } from '../gateway/access/rejected-credentials.ts';
@@ -127,6 +128,7 @@ function makeGatewayContext(
     metrics: makeMetrics(telemetry, {
       schedulers: () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs)),
       launcher: () => readLauncherFigures(control, config.maxBackgroundWorkers),
+      bus: () => readBusFigures(control),
     }),
     settings,
     description: makeDescription(() => makeOpenApi([gatewayEndpoints, tenantEndpoints], engineVersion)),
