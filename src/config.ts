@@ -119,6 +119,7 @@ const schema = z.object({
   MILLRACE_BUS_RETENTION: duration.refine((ms) => ms >= 1_000, 'must be at least 1s').default(7 * 86_400_000),
   MILLRACE_BUS_MAX_BYTES: byteCount.default(10 * 1024 ** 3),
   MILLRACE_BUS_GIVE_UP: duration.refine((ms) => ms >= 1_000, 'must be at least 1s').default(3 * 86_400_000),
+  MILLRACE_BUS_CA: text.optional(),
   MILLRACE_BUS_CONNECTIONS: count(256, 1, 10_000),
   MILLRACE_LOG: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   MILLRACE_URL: z.url().optional(),
@@ -175,6 +176,7 @@ const settingTexts: Readonly<
   MILLRACE_BUS_RETENTION: ['how long events are kept that all subscribers have received', '7d'],
   MILLRACE_BUS_MAX_BYTES: ['the size of the bus log beyond which the oldest events are dropped', '10737418240'],
   MILLRACE_BUS_GIVE_UP: ['how long a delivery is retried, unless its subscriber sets another time', '3d'],
+  MILLRACE_BUS_CA: ['the file with certificates of further authorities that deliveries trust'],
   MILLRACE_BUS_CONNECTIONS: ['how many deliveries a courier has under way at once', '256'],
   MILLRACE_LOG: ['the log level', 'info'],
   MILLRACE_URL: ['where workers and the command line find the server'],
@@ -236,12 +238,16 @@ export interface Config {
   /** The port of the listener with the event bus at its root; undefined: there is none. */
   readonly busPort: number | undefined;
   readonly busTls: { readonly cert: string; readonly key: string } | undefined;
+  /** Whether deliveries may use http, and which private addresses they may reach. */
   readonly busAllowHttp: boolean;
   readonly busAllowCidrs: readonly string[];
   readonly busMaxDataBytes: number;
   readonly busRetentionMs: number;
   readonly busMaxBytes: number;
   readonly busGiveUpMs: number;
+  /** A file with certificates of further authorities. */
+  readonly busCa: string | undefined;
+  /** Deliveries under way at once in one courier. */
   readonly busConnections: number;
   readonly logLevel: string;
   /** Where workers and the CLI find the API if it is not the one of the home folder. */
@@ -306,6 +312,7 @@ function valuesOf(e: z.output<typeof schema>): Omit<Config, 'settings'> {
     busRetentionMs: e.MILLRACE_BUS_RETENTION,
     busMaxBytes: e.MILLRACE_BUS_MAX_BYTES,
     busGiveUpMs: e.MILLRACE_BUS_GIVE_UP,
+    busCa: e.MILLRACE_BUS_CA,
     busConnections: e.MILLRACE_BUS_CONNECTIONS,
     logLevel: e.MILLRACE_LOG,
     url: e.MILLRACE_URL,

@@ -42,7 +42,7 @@ process.on('unhandledRejection', (reason) => {
 });
 // a closed channel means that the parent has ended, in whatever way
 if (isChild) process.on('disconnect', () => ending.abort());
-/** The order that `up` sends to a host. The listener is added before the role is loaded, so that the order is never missed. */
+/** The order that `up` sends to a host or courier. The listener is added before the role is loaded, so that the order is never missed. */
 const order = isChild ? new Promise<HostOrder>((resolve) => process.once('message', resolve)) : undefined;
 
 function roleFor(flags: {
@@ -74,6 +74,7 @@ const roles: RoleCommands = {
   launcher: async (options) => (await import('./app/launcher-role.ts')).runLauncher(roleFor(options), options),
   host: async (options) =>
     (await import('./app/host-role.ts')).runHost(roleFor({ home: options.home }), options, order),
+  courier: async (options) => (await import('./app/courier-role.ts')).runCourier(roleFor(options), order),
   worker: async (options) =>
     (await import('./app/worker-role.ts')).runWorker(roleFor({ maxTasks: options.maxTasks }), options),
 };

@@ -59,7 +59,7 @@ export class ChildHosts implements HostsPort, Service {
   async stop(deadlineMs = Number.POSITIVE_INFINITY): Promise<void> {
     this.quiet();
     const killMs = Math.min(killAfterMs, leftUntil(deadlineMs - killBeforeDeadlineMs));
-    await Promise.all(Array.from(this.#children, (child) => end(child, killMs)));
+    await Promise.all(Array.from(this.#children, (child) => endChild(child, killMs)));
   }
 
   spawn(version: string, onEnd: OnEnd): number | undefined {
@@ -83,7 +83,7 @@ export class ChildHosts implements HostsPort, Service {
   /** Sends hosts their order. Called once the control database is migrated. */
   sendOrder(order: HostOrder, onExit: OnExit): void {
     this.#ready = { order, onExit };
-    for (const child of this.#children) send(child, order);
+    for (const child of this.#children) sendOrder(child, order);
   }
 
   #isEnding(): boolean {
@@ -105,7 +105,7 @@ export class ChildHosts implements HostsPort, Service {
       // a launcher that requests a host now may have listed the hosts before this one registered
       if (message === registered) setTimeout(() => this.#takeSpare(child), noticedMs).unref();
     });
-    if (this.#ready !== undefined) send(child, this.#ready.order);
+    if (this.#ready !== undefined) sendOrder(child, this.#ready.order);
     return child;
   }
 
@@ -115,11 +115,12 @@ export class ChildHosts implements HostsPort, Service {
 }
 
 /** A child that has ended meanwhile is noticed by its exit. */
-function send(child: ChildProcess, order: HostOrder): void {
+export function sendOrder(child: ChildProcess, order: HostOrder): void {
   if (child.connected) child.send(order, () => {});
 }
 
-async function end(child: ChildProcess, killMs: number): Promise<void> {
+/** Ends a child process: first politely, then by SIGKILL. */
+export async function endChild(child: ChildProcess, killMs: number): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
   const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   child.kill('SIGTERM');

@@ -17,6 +17,7 @@ import { makePublishRoute, type PublishRoute } from '../gateway/bus/publish-rout
 import { Gateway, guards } from '../gateway/routing/gateway.ts';
 import { makeListener } from '../gateway/routing/listener.ts';
 import { readLauncherFigures } from '../gateway/installation/launcher-metrics.ts';
+import { readBusFigures } from '../gateway/installation/courier-metrics.ts';
 import { makeMetrics } from '../gateway/installation/metrics.ts';
 import { OpenStreams } from '../gateway/routing/open-streams.ts';
 import { RejectedCredentials } from '../gateway/access/rejected-credentials.ts';
@@ -158,6 +159,7 @@ function makeGatewayContext(
     metrics: makeMetrics(telemetry, {
       schedulers: () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs)),
       launcher: () => readLauncherFigures(control, config.maxBackgroundWorkers),
+      bus: () => readBusFigures(control),
     }),
     settings,
     description: makeDescription(() => makeOpenApi([gatewayEndpoints, tenantEndpoints], engineVersion)),

@@ -1,7 +1,7 @@
 /**
  * `millrace up`: everything on one machine as one process tree. It starts, in this order: the lock of the home, the embedded
  * PostgreSQL (unless MILLRACE_DATABASE_URL names another one), the databases, hosts in processes of their own, and in this
- * process the launcher, the API and a worker. It is healthy once the default tenant's scheduler is STARTED.
+ * process the launcher, the API and a worker. A courier, in a process of its own, follows once there is a subscriber. It is healthy once the default tenant's scheduler is STARTED.
  */
 import { defaultTenant } from '../contract/tenants.ts';
 import { hostname } from 'node:os';
@@ -22,6 +22,7 @@ import { TaskUsers } from '../runtimes/users/task-users.ts';
 import { inProcess } from '../worker/carrier.ts';
 import { makeWorker } from '../worker/worker.ts';
 import { ChildHosts } from './child-hosts.ts';
+import { courierProcess } from './courier-process.ts';
 import { type Installation, openInstallation } from './installation.ts';
 import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
 import { hostProcessesOf, launcherOf, onHostExit } from './launcher-role.ts';
@@ -150,7 +151,9 @@ async function serveInstallation(
   const healthy = (): Promise<boolean> => isStarted(control, defaultTenant);
   const serving = makeServing({ installation, rootKey, healthy });
   const worker = options.worker ? [inProcessWorker(installation, serving, users)] : [];
-  const work = together('work', [hosts, ...worker]);
+  const order = { databaseUrl: installation.controlAddress.url };
+  const courier = courierProcess({ ...hostProcessesOf({ config, log }), control, order });
+  const work = together('work', [hosts, courier, ...worker]);
   const launcher = launcherOf(installation, { hosts, alone: embedded(config) });
   const announcement = serverFile(installation, serving);
   const services = all('up', [launcher, serving, announcement, endingEarlier(reserveMs.work, work)]);

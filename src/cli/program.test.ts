@@ -10,7 +10,15 @@ import type { RoleCommands, UpOptions, WorkerOptions } from './commands/server/r
 import { readParam } from './commands/runs/run-job.ts';
 
 const idle = async (): Promise<void> => {};
-const roles: RoleCommands = { up: idle, down: idle, api: idle, launcher: idle, host: idle, worker: idle };
+const roles: RoleCommands = {
+  up: idle,
+  down: idle,
+  api: idle,
+  launcher: idle,
+  host: idle,
+  courier: idle,
+  worker: idle,
+};
 
 function leaves(command: Command): Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);

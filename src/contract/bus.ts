@@ -69,6 +69,23 @@ export interface Courier extends Service {
   nextDueAt(): number | undefined;
   isIdle(): boolean;
   probe(): Promise<void>;
+  /** The state of the tenant's bus, for metrics. Missing in an engine that does not report it. */
+  standing?(mostSubscribers: number): Promise<BusStanding>;
+}
+
+export interface BusStanding {
+  /** The number of errands by queue and state. */
+  readonly errands: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** The subscribers with the most lag first. */
+  readonly subscribers: readonly SubscriberStanding[];
+}
+
+export interface SubscriberStanding {
+  readonly name: string;
+  readonly queued: number;
+  /** The age of the oldest event that waits; null: none waits. */
+  readonly oldestMs: number | null;
+  readonly health: number;
 }
 
 export interface BusEngine {

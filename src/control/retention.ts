@@ -10,6 +10,7 @@ import { all, every, type Service } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
 import { forgetClaimants, forgetFormerNames, forgetGateways, forgetWorkers } from './queries.ts';
+import { forgetCouriers } from './courier-queries.ts';
 import { forgetMessages } from './messages.ts';
 
 const everyMs = 3_600_000;
@@ -59,6 +60,7 @@ function pruneHourly({ control, time, retention }: ControlRetention, onError: (e
         gone = await forgetMessages(control, new Date(time.now() - messageDays * dayMs), batch);
       }
       await forgetGateways(control, new Date(time.now() - everyMs));
+      await forgetCouriers(control, new Date(time.now() - everyMs));
       await forgetFormerNames(control);
     },
     onError,

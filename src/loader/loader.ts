@@ -81,11 +81,20 @@ export class Loader {
   /** Names that tenants had before, since the list was read. */
   readonly #former = new Map<string, string>();
   readonly #unhear: () => void;
+  #beforeClose: (tenantId: string) => Promise<void> = async () => {};
   #rows: { readonly at: number; readonly rows: Promise<TenantRow[]> } | undefined;
 
   constructor(options: LoaderOptions) {
     this.#options = options;
     this.#unhear = options.hub.onAny('tenant', (about, payload) => this.#hear(about, payload));
+  }
+
+  /**
+   * Sets work that needs a tenant's connections a last time before they are closed, such as giving back what the process
+   * holds. It must end within seconds. If the version has changed already, the connections are closed meanwhile.
+   */
+  beforeClose(work: (tenantId: string) => Promise<void>): void {
+    this.#beforeClose = work;
   }
 
   /** Tenants wait, because the process already opens as many connections at a time as it may. */
@@ -296,6 +305,7 @@ export class Loader {
   /** Removes and closes a tenant whose engine has changed. */
   #drop(tenant: OpenTenant): void {
     if (this.#entries.get(tenant.row.id)?.tenant === tenant) this.#entries.delete(tenant.row.id);
+    void this.#beforeClose(tenant.row.id);
     void closePool(tenant.ctx.pool);
   }
 
@@ -315,6 +325,7 @@ export class Loader {
   async close(tenantId: string): Promise<void> {
     const entry = this.#entries.get(tenantId);
     this.#entries.delete(tenantId);
+    if (entry !== undefined) await this.#beforeClose(tenantId);
     const tenant = entry?.tenant ?? (await entry?.opening.catch(() => undefined));
     if (tenant !== undefined) await closePool(tenant.ctx.pool);
   }

@@ -46,6 +46,8 @@ const fixed: SomeHandlers = {
     version: '9.8.7',
     node: '',
     database: { version: '15.18', slow: [{ name: 'autovacuum', value: 'off', advice: 'Set it to on.' }] },
+    couriers: [],
+    warnings: ['no courier runs; start one'],
     settings: null,
   }),
   'GET /api/status': async () => ({ num_projects: 1, num_workers: 1, running_tasks: 0 }),

@@ -72,7 +72,11 @@ export const gatewayEndpoints = endpoints({
     ...open,
     summary: '200 while the database answers, accepts writes and has disk space',
     tag: 'health',
-    answer: z.object({ status: z.literal('ok') }),
+    answer: z.object({
+      status: z.literal('ok'),
+      /** Faults that do not prevent this process from serving. */
+      warnings: z.array(z.string()).optional(),
+    }),
     others: {
       503: 'the database does not answer or rejects writes, or its disk is full; with the reason and since when',
     },
@@ -135,7 +139,7 @@ export const gatewayEndpoints = endpoints({
   },
   'GET /api/installation': {
     summary:
-      'The version of this installation, settings of PostgreSQL that cost speed and, for root, the configuration without secrets',
+      'The version of this installation, its couriers, settings of PostgreSQL that cost speed and, for root, the configuration without secrets',
     tag: 'installation',
     allow: ['viewer', 'operator'],
     answer: z.object({
@@ -146,6 +150,12 @@ export const gatewayEndpoints = endpoints({
         version: z.string(),
         slow: z.array(z.object({ name: z.string(), value: z.string(), advice: z.string() })),
       }),
+      /** Couriers that are alive. They deliver the events of all tenants. */
+      couriers: z.array(
+        z.object({ id, machine: z.string(), version: z.string(), started_at: time, last_seen_at: time }),
+      ),
+      /** What an operator should know, with the remedy. */
+      warnings: z.array(z.string()),
       /** Null for roles other than root. `set`: by the environment or an option; otherwise it is the default. */
       settings: z
         .array(z.object({ name: z.string(), value: z.string().nullable(), set: z.boolean(), about: z.string() }))

@@ -8,7 +8,7 @@ import type { Caller } from '../../contract/roles.ts';
 import { defaultTenant } from '../../contract/tenants.ts';
 import { MillraceError } from '../../errors.ts';
 import type { Handlers } from '../../http/endpoint.ts';
-import { sql } from '../../kernel/sql.ts';
+import { courierWarnings, readCourierStanding } from '../../control/courier-queries.ts';
 import type { Life } from '../../tenants/life.ts';
 import type { DatabaseFault } from '../../postgres/vitals.ts';
 import type { GatewayContext } from './context.ts';
@@ -32,8 +32,7 @@ export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     if (streams.isQuiet) throw new MillraceError('stopping', 'stopping');
     const fault = life.databaseFault();
     if (fault !== undefined) throw unavailable(fault, caller);
-    await control.exec(sql`select 1`);
-    return { status: 'ok' as const };
+    return okWith(courierWarnings(await readCourierStanding(control)));
   },
   // a tenant's key does not see metrics of other tenants
   'GET /metrics': async ({ caller }, { metrics }) =>

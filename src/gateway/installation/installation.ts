@@ -4,6 +4,8 @@ import { bodyOf, nameIn, readAudit } from '../../events/audit.ts';
 import { findTopic, type LoggedEvent } from '../../events/queries.ts';
 import type { Handlers } from '../../http/endpoint.ts';
 import { packageVersion } from '../../kernel/process/package-files.ts';
+import { courierWarnings, readCourierStanding } from '../../control/courier-queries.ts';
+import type { Db } from '../../kernel/sql.ts';
 import { readServerSpeed } from '../../postgres/slow-settings.ts';
 import type { GatewayContext } from './context.ts';
 import type { gatewayEndpoints } from './endpoints.ts';
@@ -15,6 +17,7 @@ export const installationHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>,
     version: packageVersion,
     node: process.versions.node,
     database: await readServerSpeed(control),
+    ...(await renderCouriers(control)),
     settings: caller?.kind !== 'task' && caller?.role === 'root' ? [...settings] : null,
   }),
   'GET /api/installation/audit': async ({ query }, { control }) => {
@@ -28,6 +31,18 @@ export const installationHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>,
     return { items: events.map(renderEvent), next };
   },
 };
+
+async function renderCouriers(control: Db) {
+  const standing = await readCourierStanding(control);
+  const couriers = standing.couriers.map(({ id, machine, version, startedAt, beatAt }) => ({
+    id,
+    machine,
+    version,
+    started_at: startedAt.toISOString(),
+    last_seen_at: beatAt.toISOString(),
+  }));
+  return { couriers, warnings: courierWarnings(standing) };
+}
 
 /** The name of a key or tenant is that in its event. */
 function renderEvent(event: LoggedEvent) {

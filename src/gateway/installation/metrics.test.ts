@@ -21,7 +21,11 @@ it('metrics include this process, and the schedulers of all processes per tenant
     { tenantId: '1', tenant: 'default', queued_triggers: 7, tally },
     { tenantId: '2', tenant: 'a "b"\\', queued_triggers: 0, tally: null },
   ];
-  const metrics = makeMetrics(telemetry, { schedulers: async () => rows, launcher: async () => figures });
+  const metrics = makeMetrics(telemetry, {
+    schedulers: async () => rows,
+    launcher: async () => figures,
+    bus: async () => ({ couriers: [], tenants: new Map() }),
+  });
   claimed.emit(telemetry, { runs: 3, polls: 1 });
   handedOver.emit(telemetry, { runs: 2 });
   const lines = (await metrics(null)).split('\n');
@@ -64,7 +68,11 @@ it('metrics include this process, and the schedulers of all processes per tenant
 it('metrics of this process are available while the control database is unreachable', async () => {
   const metrics = makeMetrics(
     makeTelemetry(() => {}),
-    { schedulers: () => Promise.reject(new Error('gone')), launcher: () => Promise.reject(new Error('gone')) },
+    {
+      schedulers: () => Promise.reject(new Error('gone')),
+      launcher: () => Promise.reject(new Error('gone')),
+      bus: () => Promise.reject(new Error('gone')),
+    },
   );
   const text = await metrics(null);
   expect(text).toContain('millrace_runs_claimed_total');

@@ -1,8 +1,9 @@
-/** Prometheus metrics: of this process from telemetry; of schedulers, hosts and launchers from the control database. */
+/** Prometheus metrics: of this process from telemetry; of schedulers, hosts, launchers and couriers from the control database. */
 import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client';
 import type { Telemetry } from '../../kernel/telemetry.ts';
 import { claimed, handedOver, reported } from '../../runs/telemetry.ts';
 import { requestAnswered } from '../routing/telemetry.ts';
+import { type BusFigures, countPublished, courierMetrics } from './courier-metrics.ts';
 import { launcherMetrics, type LauncherFigures } from './launcher-metrics.ts';
 import { schedulerMetrics, type SchedulerRow } from './scheduler-metrics.ts';
 
@@ -11,11 +12,12 @@ const seconds = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60];
 export interface MetricSources {
   readonly schedulers: () => Promise<readonly SchedulerRow[]>;
   readonly launcher: () => Promise<LauncherFigures>;
+  readonly bus: () => Promise<BusFigures>;
 }
 
 export function makeMetrics(
   telemetry: Telemetry,
-  { schedulers, launcher }: MetricSources,
+  { schedulers, launcher, bus }: MetricSources,
 ): (tenantId: string | null) => Promise<string> {
   const registry = new Registry();
   const registers = [registry];
@@ -45,20 +47,23 @@ export function makeMetrics(
     requests.inc({ method, status: String(status) });
     duration.observe(ms / 1000);
   });
+  const published = countPublished(telemetry);
   return async (tenantId) => {
     // this process and the launcher serve all tenants, so a key of one tenant does not see their metrics
     const isRoot = tenantId === null;
     const own = isRoot ? await registry.metrics() : '';
     // without the control database, the metrics of this process are still available
-    const [figures, rows] = await Promise.all([
+    const [figures, rows, busFigures] = await Promise.all([
       isRoot ? launcher().catch(() => undefined) : undefined,
       schedulers().catch(() => undefined),
+      bus().catch(() => undefined),
     ]);
     const visible = rows?.filter((row) => isRoot || row.tenantId === tenantId);
     return [
       own,
       figures === undefined ? '' : launcherMetrics(figures),
       visible === undefined ? '' : schedulerMetrics(visible),
+      busFigures === undefined ? '' : courierMetrics(busFigures, published, tenantId),
     ].join('');
   };
 }

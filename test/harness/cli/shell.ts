@@ -61,6 +61,7 @@ const noRoles: RoleCommands = {
   api: unexpected,
   launcher: unexpected,
   host: unexpected,
+  courier: unexpected,
   worker: unexpected,
 };
 

@@ -4,13 +4,24 @@ import type { GatewayAnswer } from '../client.ts';
 type Installation = GatewayAnswer<'GET /api/installation'>;
 
 export function InstallationTable({ installation }: { readonly installation: Installation }) {
-  const { version, node, database, settings } = installation;
+  const { version, node, database, couriers, warnings, settings } = installation;
   return (
     <section aria-labelledby="installation">
       <h2 id="installation">Installation</h2>
       <p className="muted">
         Millrace {version} on Node {node}, PostgreSQL {database.version}. <a href="/docs">API documentation</a>
       </p>
+      {couriers.length === 0 ? null : (
+        <p className="muted">
+          {couriers.length === 1 ? 'One courier delivers' : `${couriers.length} couriers deliver`} events:{' '}
+          {couriers.map(({ machine, version: running }) => `${machine} (${running})`).join(', ')}
+        </p>
+      )}
+      {warnings.map((warning) => (
+        <p key={warning} role="status">
+          {warning}
+        </p>
+      ))}
       {database.slow.length === 0 ? null : (
         <ul aria-label="Settings of PostgreSQL that cost speed">
           {database.slow.map(({ name, value, advice }) => (

@@ -39,6 +39,10 @@ export interface LauncherOptions {
   readonly hosts: boolean;
 }
 
+interface CourierOptions {
+  readonly home?: string | undefined;
+}
+
 interface DownOptions {
   /** An absolute path, which may not exist. */
   readonly home: string;
@@ -64,6 +68,7 @@ export interface RoleCommands {
   api(options: ApiOptions): Promise<void>;
   launcher(options: LauncherOptions): Promise<void>;
   host(options: HostOptions): Promise<void>;
+  courier(options: CourierOptions): Promise<void>;
   worker(options: WorkerOptions): Promise<void>;
 }
 
@@ -122,6 +127,13 @@ export function addRoleCommands(program: Command, roles: RoleCommands, io: Io): 
     ['MILLRACE_DATABASE_URL=postgres://db/millrace millrace host', 'on another machine than the launcher'],
   ]);
   host.action(verb(io, hostFlags, (_, __, flags) => roles.host(atHome(flags))));
+  const courier = program
+    .command('courier')
+    .description('Deliver the events of all tenants to their subscribers. Several may run beside each other.');
+  examples(courier, [
+    ['MILLRACE_DATABASE_URL=postgres://db/millrace millrace courier', 'beside `millrace api` and `millrace launcher`'],
+  ]);
+  courier.action(verb(io, homeFlags, (_, __, flags) => roles.courier(atHome(flags))));
   addWorker(program, roles, io);
 }
 

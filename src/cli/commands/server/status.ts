@@ -28,7 +28,20 @@ async function fetchStatus(server: Server) {
   ]);
   unread.sort((a, b) => (a.part < b.part ? -1 : 1));
   const database = installation?.database ?? null;
-  return tenant && { url, tenant, version: version ?? null, database, counts, workers, schedulers, unread };
+  const couriers = installation && { alive: installation.couriers.length, warnings: installation.warnings };
+  return (
+    tenant && {
+      url,
+      tenant,
+      version: version ?? null,
+      database,
+      couriers: couriers ?? null,
+      counts,
+      workers,
+      schedulers,
+      unread,
+    }
+  );
 }
 
 /** A part that the tenant's API could not answer. */
@@ -124,7 +137,8 @@ function showUnavailable({ out }: Session, url: string, health: Health): never {
   throw new Ended(exitCodes.failed);
 }
 
-function showFacts(out: Output, { url, health, tenant, version, database, counts, unread }: Status): void {
+function showFacts(out: Output, status: Status): void {
+  const { url, health, tenant, version, database, couriers, counts, unread } = status;
   out.facts([
     ['server', url],
     ['server version', version ?? '-'],
@@ -138,6 +152,7 @@ function showFacts(out: Output, { url, health, tenant, version, database, counts
     ['state', tenant.state],
     ['engine', versionIn(tenant.facts)],
     ...(counts === null ? [] : countFacts(counts)),
+    ...(couriers === null ? [] : courierFacts(couriers)),
     ...[...new Set(unread.map(({ reason }) => reason))].map(
       (reason) => ['not read', partsWith(reason, unread)] as const,
     ),
@@ -150,6 +165,12 @@ function databaseFacts({ version, slow }: NonNullable<Status['database']>): (rea
     ['PostgreSQL', version],
     ...slow.map(({ name, value, advice }) => ['slow', `${name} is ${value}. ${advice}`] as const),
   ];
+}
+
+/** An installation without an event bus needs no courier, and none is shown. */
+function courierFacts({ alive, warnings }: NonNullable<Status['couriers']>): (readonly [string, string])[] {
+  const count = alive === 0 ? [] : [['couriers', String(alive)] as const];
+  return [...count, ...warnings.map((warning) => ['event bus', warning] as const)];
 }
 
 function partsWith(reason: string, unread: readonly Unread[]): string {

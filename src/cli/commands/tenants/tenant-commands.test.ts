@@ -35,6 +35,8 @@ beforeAll(async () => {
       version: engineVersion,
       node: '',
       database: { version: '', slow: [] },
+      couriers: [],
+      warnings: [],
       settings: null,
     }),
     'GET /api/projects': async () => [],
