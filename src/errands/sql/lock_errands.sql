@@ -1,8 +1,9 @@
 -- Locks the errands that a worker holds under these leases. Returns their places (ctid) and their positions in the arrays of the
 -- caller, in order of the keys, and the positions of those that the worker does not hold; null: it holds all.
 --
--- Each key is looked up in the primary key. Any other join would read the whole table whenever the planner believes that it is
--- empty. A condition on the state would offer it the index of what the worker holds, of which it would read all for each key.
+-- Each key is looked up in the primary key, in a subquery of its own that the planner cannot reorder: a join would begin with the
+-- whole table whenever the planner believes that it is empty. A condition on the state would offer it the index of all that the
+-- worker holds.
 --
 -- Locks: errand by (queue, key).
 create or replace function lock_errands(
@@ -14,12 +15,16 @@ set enable_hashjoin = off set enable_mergejoin = off as $$
 begin
   select array_agg(l.spot), array_agg(l.n::integer) into spots, positions
     from (
-      select e.ctid as spot, h.n
-        from unnest(p_keys, p_leases) with ordinality as h (key, lease, n)
-        join errand e on e.queue = p_queue and e.key = h.key
-       where e.worker = p_worker and e.lease = h.lease
-       order by e.key
-         for update of e
+      select e.spot, h.n
+        from (
+          select w.key, w.lease, w.n from unnest(p_keys, p_leases) with ordinality as w (key, lease, n) order by w.key
+        ) as h
+       cross join lateral (
+         select errand.ctid as spot
+           from errand
+          where errand.queue = p_queue and errand.key = h.key and errand.worker = p_worker and errand.lease = h.lease
+            for update
+       ) as e
     ) as l;
   if coalesce(cardinality(spots), 0) < cardinality(p_keys) then
     lost := array(

@@ -6,12 +6,14 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
 set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   v_spots tid[] := array(
-    select e.ctid
-      from unnest(p_keys) as w (key)
-      join errand e on e.queue = p_queue and e.key = w.key
-     where e.state = 'x'
-     order by e.key
-       for update of e);
+    select e.spot
+      from (select distinct u.key from unnest(p_keys) as u (key) order by u.key) as w
+     cross join lateral (
+       select errand.ctid as spot
+         from errand
+        where errand.queue = p_queue and errand.key = w.key and errand.state = 'x'
+          for update
+     ) as e);
   v_revived text[];
 begin
   with revived as (
