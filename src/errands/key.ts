@@ -18,6 +18,7 @@ export function parseErrandKey(key: string): ErrandWork | undefined {
     return undefined;
   }
   if (!Array.isArray(parsed)) return undefined;
-  const [name, args]: unknown[] = parsed;
+  const parts: readonly unknown[] = parsed;
+  const [name, args] = parts;
   return typeof name === 'string' && Array.isArray(args) ? { name, args } : undefined;
 }
