@@ -29,6 +29,10 @@ export const keys = {
   tenant: (name: string, ...more: readonly unknown[]): QueryKey => ['tenants', 'one', name, ...more],
   pools: ['pools'],
   stash: ['stash'],
+  /** All data of the event bus. */
+  bus: ['bus'],
+  deadLetters: ['bus', 'dead letters'],
+  subscriber: (id: string, ...more: readonly unknown[]): QueryKey => ['bus', 'subscriber', id, ...more],
   /** The state of a job: counts, tokens, runs, durations. */
   jobState: (job: string, ...more: readonly unknown[]): QueryKey => ['job state', job, ...more],
   /** The definition of a job: document, graph, versions, triggers. */

@@ -44,11 +44,16 @@ export function App() {
 const RunPage = lazy(() => import('../runs/run-page.tsx'));
 const NewJobPage = lazy(() => import('../job/definition/new-job-page.tsx'));
 const WorkerPage = lazy(() => import('../fleet/worker-page.tsx'));
+const SubscriberPage = lazy(() => import('../bus/subscriber-page.tsx'));
 const TenantPage = lazy(() => import('../tenants/tenant-page.tsx'));
 
 const further: readonly (readonly [path: string, Page: ComponentType])[] = [
   ['/projects', lazy(() => import('../jobs/projects-page.tsx'))],
   ['/runs', lazy(() => import('../runs/runs-page.tsx'))],
+  ['/bus', lazy(() => import('../bus/topics-page.tsx'))],
+  ['/bus/subscribers', lazy(() => import('../bus/subscribers-page.tsx'))],
+  ['/bus/dead-letters', lazy(() => import('../bus/dead-letters-page.tsx'))],
+  ['/bus/errands', lazy(() => import('../bus/errands-page.tsx'))],
   ['/workers', lazy(() => import('../fleet/workers-page.tsx'))],
   ['/schedulers', lazy(() => import('../fleet/schedulers-page.tsx'))],
   ['/audit', lazy(() => import('../admin/audit-page.tsx'))],
@@ -70,6 +75,7 @@ function Pages() {
       <Route path="/jobs/:id/:view?">{({ id, view }) => <JobPage key={id} id={id} view={view} />}</Route>
       <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
       <Route path="/workers/:id">{({ id }) => <WorkerPage key={id} id={id} />}</Route>
+      <Route path="/bus/subscribers/:id">{({ id }) => <SubscriberPage key={id} id={id} />}</Route>
       <Route path="/tenants/:name">{({ name }) => <TenantPage key={name} name={name} />}</Route>
       {further.map(([path, Page]) => (
         <Route key={path} path={path} component={Page} />

@@ -1,6 +1,6 @@
 /**
- * The table of main pages: the role that each requires, and the letter that opens it after `g`. Bus and flows will be
- * rows here when they have pages. Places of the installation work below every tenant's prefix, which links keep.
+ * The places of the house, as a table: who may go there, and the letter that leads there after `g`. Flows will be
+ * a row here when they have pages. Places of the installation work below every tenant's prefix, which links keep.
  */
 import { Link, useLocation } from 'wouter';
 import type { GatewayAnswer } from '../client.ts';
@@ -31,6 +31,13 @@ const places: readonly (readonly Place[])[] = [
     },
     { to: '/jobs', label: 'Jobs', letter: 'j', holds: /^\/jobs(\/|$)/, icon: 'M3 4h10M3 8h10M3 12h6' },
     { to: '/runs', label: 'Runs', letter: 'r', holds: /^\/runs(\/|$)/, icon: 'M5 3.2v9.6L12.8 8Z' },
+    {
+      to: '/bus',
+      label: 'Bus',
+      letter: 'b',
+      holds: /^\/bus(\/|$)/,
+      icon: 'M2.5 8h3M10.5 4h3M10.5 12h3M5.5 8 10.5 4M5.5 8l5 4',
+    },
   ],
   [
     {

@@ -1,0 +1,63 @@
+/** Reads activity of the bus from the tables in which fan-out and delivery count it. */
+import type { CallAnswer } from '../../../http/client.ts';
+import { type Db, sql } from '../../../kernel/sql.ts';
+import type { ApiHandlers } from '../../context.ts';
+import { type Steps, stepsOf } from '../../overview/activity.ts';
+import type { busActivityEndpoints } from './endpoints.ts';
+
+type Endpoints = typeof busActivityEndpoints;
+type Item = CallAnswer<Endpoints['GET /bus/activity']>['items'][number];
+
+interface Scope {
+  readonly topic: string | undefined;
+  readonly subscriber: string | undefined;
+}
+
+const minuteMs = 60_000;
+
+const nothing: Omit<Item, 'at'> = { published: 0, delivered: 0, failed: 0, latency_mean: null, latency_worst: null };
+
+type Row = Omit<Item, 'at'> & { at: Date };
+
+function listBusActivity(db: Db, { stepMs, fromMs, toMs }: Steps, { topic, subscriber }: Scope): Promise<Row[]> {
+  const binned = sql`date_bin(${stepMs}::integer * interval '1 millisecond', a.at, timestamptz '1970-01-01 00:00:00+00')`;
+  const within = sql`a.at >= ${new Date(fromMs)} and a.at < ${new Date(toMs)}`;
+  const ofTopic =
+    topic === undefined ? sql`true` : sql`a.topic_id in (select id from bus_topic where name = ${topic})`;
+  const ofSubscriber =
+    subscriber === undefined
+      ? sql`true`
+      : sql`a.subscriber_id in (select id from subscriber where ${subscriber} in (id::text, name))`;
+  return db.rows<Row>(sql`
+    with published as (
+      select ${binned} as at, sum(a.events) as events
+        from topic_activity a
+       where ${within} and ${ofTopic}
+       group by 1),
+    delivered as (
+      select ${binned} as at, sum(a.events) as events, sum(a.failed) as failed,
+             sum(a.latency_ms) as latency_ms, max(a.worst_latency_ms) as worst_latency_ms
+        from subscriber_activity a
+       where ${within} and ${ofSubscriber}
+       group by 1)
+    select at, coalesce(p.events, 0)::float8 as published, coalesce(d.events, 0)::float8 as delivered,
+           coalesce(d.failed, 0)::float8 as failed,
+           (d.latency_ms / nullif(d.events, 0))::float8 as latency_mean,
+           (case when d.events > 0 then d.worst_latency_ms end)::float8 as latency_worst
+      from published p
+      full join delivered d using (at)`);
+}
+
+export const busActivityHandlers: ApiHandlers<Endpoints> = {
+  'GET /bus/activity': async ({ query: { minutes, topic, subscriber } }, ctx) => {
+    const steps = stepsOf(minutes, ctx.time.now());
+    const rows = await listBusActivity(ctx.db, steps, { topic, subscriber });
+    const known = new Map(rows.map((row) => [row.at.getTime(), row]));
+    const { stepMs, fromMs, toMs } = steps;
+    const items = Array.from({ length: (toMs - fromMs) / stepMs }, (_, i) => {
+      const atMs = fromMs + i * stepMs;
+      return { ...(known.get(atMs) ?? nothing), at: new Date(atMs).toISOString() };
+    });
+    return { step: stepMs / minuteMs, items };
+  },
+};

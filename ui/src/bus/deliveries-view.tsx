@@ -1,0 +1,108 @@
+/** Attempts to deliver, newest first, each with its request and answer. */
+import { useState } from 'react';
+import { Answer } from '../kit/answer.tsx';
+import { Choice } from '../kit/choice.tsx';
+import { Empty } from '../kit/empty.tsx';
+import { useShown, useUrlState } from '../kit/url-state.ts';
+import { formatSpan } from '../time/format.ts';
+import { Age } from '../time/times.tsx';
+import { DeliveryDialog } from './delivery-dialog.tsx';
+import { type Delivery, type SubscriberDetail, useDeliveries } from './use-bus.ts';
+
+const choices = [
+  { value: 'all', label: 'All' },
+  { value: 'failed', label: 'Failed' },
+] as const;
+
+const firstShown = 50;
+const mostShown = 1_000;
+
+export function DeliveriesView({ subscriber }: { readonly subscriber: SubscriberDetail }) {
+  const [show, choose] = useUrlState('show', 'all');
+  const [limit, showMore] = useShown(firstShown, mostShown);
+  const [open, setOpen] = useState<Delivery>();
+  const deliveries = useDeliveries(subscriber.id, { failed: show === 'failed', limit });
+  return (
+    <section className="bus-part" aria-label="Deliveries">
+      <div className="bar">
+        <Choice label="Which deliveries" options={choices} value={show} change={choose} />
+      </div>
+      <Answer of={deliveries} what="Reading deliveries">
+        {({ items, next }) =>
+          items.length === 0 ? (
+            <Empty title={show === 'failed' ? 'No failed delivery' : 'Nothing was sent yet'} />
+          ) : (
+            <>
+              <DeliveriesTable deliveries={items} open={setOpen} />
+              {next === null || limit >= mostShown ? null : (
+                <button type="button" className="button more" onClick={showMore}>
+                  More
+                </button>
+              )}
+            </>
+          )
+        }
+      </Answer>
+      {open === undefined ? null : (
+        <DeliveryDialog delivery={open} subscriber={subscriber} close={() => setOpen(undefined)} />
+      )}
+    </section>
+  );
+}
+
+interface TableProps {
+  readonly deliveries: readonly Delivery[];
+  readonly open: (delivery: Delivery) => void;
+}
+
+function DeliveriesTable({ deliveries, open }: TableProps) {
+  return (
+    <table className="table">
+      <thead>
+        <tr>
+          <th scope="col">Batch</th>
+          <th scope="col">Answer</th>
+          <th scope="col" className="number">
+            Events
+          </th>
+          <th scope="col" className="number">
+            Attempt
+          </th>
+          <th scope="col" className="number">
+            Took
+          </th>
+          <th scope="col">When</th>
+        </tr>
+      </thead>
+      <tbody>
+        {deliveries.map((delivery) => (
+          <tr key={`${delivery.batch} ${delivery.attempt} ${delivery.at}`}>
+            <th scope="row">
+              <button type="button" className="button bare" aria-haspopup="dialog" onClick={() => open(delivery)}>
+                <code>{delivery.batch}</code>
+              </button>
+            </th>
+            <td>
+              <AnswerOf delivery={delivery} />
+            </td>
+            <td className="number">{delivery.events.toLocaleString('en')}</td>
+            <td className="number">{delivery.attempt}</td>
+            <td className="number">{formatSpan(delivery.ms)}</td>
+            <td>
+              <Age at={delivery.at} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+export function AnswerOf({ delivery: { status, code } }: { readonly delivery: Pick<Delivery, 'status' | 'code'> }) {
+  const isTaken = status !== null && status >= 200 && status < 300;
+  return (
+    <span className="bus-state" data-tone={isTaken ? 'well' : 'bad'}>
+      {status ?? code ?? 'no answer'}
+    </span>
+  );
+}

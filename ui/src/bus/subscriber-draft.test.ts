@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import { changeOf, type SubscriberDraft } from './subscriber-draft.ts';
+
+const draft: SubscriberDraft = {
+  topics: 'orders, invoices',
+  callback: ' https://example.com/events ',
+  max: '100',
+  timeout: '500',
+  rate: '',
+  maxAttempts: '5',
+  filter: '{"type": "update"}',
+};
+const subscriber = { callback: 'https://example.com/old' };
+
+it('a valid form becomes a request', () => {
+  expect(changeOf(draft, subscriber)).toEqual({
+    body: {
+      topics: ['orders', 'invoices'],
+      callback: 'https://example.com/events',
+      max: 100,
+      timeout: 500,
+      rate: null,
+      max_attempts: 5,
+      filter: { type: 'update' },
+    },
+  });
+});
+
+it('a subscriber that pulls keeps having no callback', () => {
+  expect(changeOf(draft, { callback: null })).toMatchObject({ body: expect.not.objectContaining({ callback: '' }) });
+});
+
+it.each([
+  ['max', ''],
+  ['timeout', 'soon'],
+  ['rate', '-1'],
+  ['maxAttempts', '1.5'],
+  ['filter', '[1]'],
+  ['filter', '{'],
+] as const)('the field %s with the text "%s" is a fault', (name, text) => {
+  expect(changeOf({ ...draft, [name]: text }, subscriber)).toEqual({ faults: { [name]: expect.any(String) } });
+});

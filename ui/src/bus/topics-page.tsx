@@ -1,0 +1,116 @@
+/** All topics: who publishes, how much, and charts of the whole bus. */
+import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
+import { useChange } from '../admin/use-change.ts';
+import { tenant } from '../client.ts';
+import { Answer } from '../kit/answer.tsx';
+import { Choice } from '../kit/choice.tsx';
+import { Command } from '../kit/command.tsx';
+import { Empty } from '../kit/empty.tsx';
+import { InlineFailure } from '../kit/failure.tsx';
+import { useTitle } from '../kit/title.ts';
+import { useUrlState } from '../kit/url-state.ts';
+import { keys } from '../queries.ts';
+import { Age } from '../time/times.tsx';
+import { BusCharts } from './bus-charts.tsx';
+import { BusHead } from './bus-head.tsx';
+import { formatRate } from './format-rate.ts';
+import { type Topic, useTopics } from './use-bus.ts';
+
+const spans = [
+  { value: '60', label: 'Hour' },
+  { value: '1440', label: 'Day' },
+  { value: '10080', label: 'Week' },
+] as const;
+
+export default function TopicsPage() {
+  useTitle('Bus');
+  const topics = useTopics();
+  const [minutes, choose] = useUrlState('minutes', '60');
+  const shown = spans.find(({ value }) => value === minutes)?.value ?? '60';
+  return (
+    <>
+      <BusHead />
+      <Choice label="Time of the charts" options={spans} value={shown} change={choose} />
+      <BusCharts minutes={Number(shown)} />
+      <Answer of={topics} what="Reading topics">
+        {(all) => (all.length === 0 ? <NoTopics /> : <TopicsTable topics={all} />)}
+      </Answer>
+    </>
+  );
+}
+
+function TopicsTable({ topics }: { readonly topics: readonly Topic[] }) {
+  return (
+    <table className="table">
+      <thead>
+        <tr>
+          <th scope="col">Topic</th>
+          <th scope="col">Publisher</th>
+          <th scope="col" className="number">
+            Last minute
+          </th>
+          <th scope="col" className="number">
+            Events
+          </th>
+          <th scope="col" className="number wide">
+            Subscribers
+          </th>
+          <th scope="col" className="wide">
+            Since
+          </th>
+          <th scope="col">
+            <span className="unseen">Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {topics.map((topic) => (
+          <tr key={topic.name}>
+            <th scope="row">{topic.name}</th>
+            <td>{topic.owner_name ?? topic.publisher}</td>
+            <td className="number">{formatRate(topic.last_minute)}</td>
+            <td className="number">{topic.events.toLocaleString('en')}</td>
+            <td className="number wide">{topic.subscribers}</td>
+            <td className="wide muted">
+              <Age at={topic.created_at} />
+            </td>
+            <td className="actions">
+              <ActionDialog label="Delete" title={`Delete ${topic.name}`} kind="danger">
+                {(close) => <TopicDeletion name={topic.name} close={close} />}
+              </ActionDialog>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function TopicDeletion({ name, close }: { readonly name: string; readonly close: () => void }) {
+  const remove = useChange({
+    outdates: keys.bus,
+    change: () => tenant('DELETE /bus/topics/{name}', { params: { name } }),
+    onDone: close,
+  });
+  return (
+    <ActionForm submit={() => remove.mutate()}>
+      <p className="preview">
+        Its subscribers receive no further events of it. The next publisher of this name claims a new topic.
+      </p>
+      <ActionFoot close={close} act="Delete topic" kind="danger" disabled={remove.isPending}>
+        <InlineFailure error={remove.error} />
+      </ActionFoot>
+    </ActionForm>
+  );
+}
+
+function NoTopics() {
+  return (
+    <Empty title="No topics yet">
+      <p>The first event that is published to a topic creates it. Its publisher then owns it:</p>
+      <p>
+        <Command>millrace publish orders --type create --url https://example.com/orders/1</Command>
+      </p>
+    </Empty>
+  );
+}
