@@ -11,6 +11,8 @@ import type { Endpoint, EndpointTable } from '../../src/http/endpoint.ts';
 /** The limits of a document: 2,000 tasks, 1,000 triggers, 10,000 edges (10,000 of older ones). */
 const document = 'what one job document may hold';
 const bounds: Readonly<Record<string, string>> = {
+  'GET /bus/topics': 'the first 10,000 by name, an array as in Routemaster',
+  'GET /bus/api_tokens': 'the first 10,000, an array as in Routemaster',
   'GET /healthz': 'a warning for each fault of one process and one tenant',
   'GET /api/installation': 'the settings that exist, of Millrace and of PostgreSQL',
   'GET /api/engines': 'the engines in the home, of whose tenants a hundred are named',

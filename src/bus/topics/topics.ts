@@ -23,7 +23,8 @@ export function listTopics(db: Db): Promise<TopicRow[]> {
            ) as events
       from bus_topic t
      where t.deleted_at is null
-     order by t.name`);
+     order by t.name
+     limit 10000`);
 }
 
 export function findTopic(db: Db, name: string): Promise<{ id: number; owner: string | null } | undefined> {

@@ -15,6 +15,9 @@ import {
 import type { ReasonCode } from '../../control/reasons.ts';
 import { jobViews, makeWorld, type World } from '../../../test/harness/cli/world.ts';
 
+const made = { created_at: '2026-01-01T00:00:00Z', created_by: 'root', expires_at: null };
+const ciKey = { id: newId(), identity: newId(), name: 'ci', role: 'operator', tenant: null } as const;
+
 const at = '2030-01-01T00:00:00.000Z';
 let world: World;
 let server: LocalServer;
@@ -68,21 +71,7 @@ const fixed: SomeHandlers = {
   ],
   'POST /api/session/links': async () => ({ url: 'http://x/signin#abc', expires_at: at }),
   'POST /api/keys': async ({ body }) => ({ id: newId(), ...body, tenant: body.tenant ?? 'default', key: 'mr_secret' }),
-  'GET /api/keys': async () => ({
-    items: [
-      {
-        id: newId(),
-        identity: newId(),
-        name: 'ci',
-        role: 'operator',
-        tenant: 'default',
-        created_at: at,
-        created_by: 'root',
-        expires_at: null,
-      },
-    ],
-    next: null,
-  }),
+  'GET /api/keys': async () => ({ items: [{ ...ciKey, ...made }], next: null }),
   'DELETE /api/keys/{id}': async () => {},
   'GET /api/sessions': async () => ({
     items: [

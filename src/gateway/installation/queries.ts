@@ -76,7 +76,8 @@ export function listClientKeys(db: Db, tenantId: string, at: Date): Promise<{ id
     select id, name from key
      where tenant_id = ${tenantId} and role = 'client' and revoked_at is null
        and (expires_at is null or expires_at > ${at})
-     order by id`);
+     order by id
+     limit 10000`);
 }
 
 /** A valid client key of a tenant, by its id or the hash of its secret. */
