@@ -21,6 +21,7 @@ export interface SubscriberOptions {
   readonly rate?: number | null;
   readonly maxAttempts?: number | null;
   readonly maxAgeMs?: number | null;
+  readonly requestMs?: number | null;
 }
 
 export interface Published {
@@ -96,10 +97,10 @@ export class TestBus {
     const credential = this.ctx.secrets.encrypt(Buffer.from(`uuid-${id}`));
     await this.db.transaction(async (tx) => {
       await tx.exec(sql`
-        insert into subscriber (id, name, identity, kind, callback, credential, rate, max_attempts, max_age_ms, created_at)
+        insert into subscriber (id, name, identity, kind, callback, credential, rate, max_attempts, max_age_ms, request_ms, created_at)
         values (
           ${id}, ${`tests--${id}`}, ${newId()}, 'http', ${options.callback}, ${credential}, ${options.rate ?? null},
-          ${options.maxAttempts ?? null}, ${options.maxAgeMs ?? null}, ${new Date(this.time.now())})`);
+          ${options.maxAttempts ?? null}, ${options.maxAgeMs ?? null}, ${options.requestMs ?? null}, ${new Date(this.time.now())})`);
       await this.#revise(tx, id, options);
     });
     return id;
