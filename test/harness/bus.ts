@@ -43,6 +43,14 @@ export interface ReaderState {
   readonly oldest_at: Date | null;
 }
 
+interface TestCourier {
+  readonly outbound?: Outbound;
+  readonly others?: () => number;
+  readonly id?: string;
+  /** The test ends it by itself. */
+  readonly isMortal?: boolean;
+}
+
 export class TestBus {
   readonly database: TenantDatabase;
   readonly ctx: TestContext;
@@ -71,11 +79,11 @@ export class TestBus {
   }
 
   /** Couriers that were not killed are stopped by `close`. */
-  makeCourier(options: CourierOptions & { outbound?: Outbound; others?: () => number; id?: string } = {}): Courier {
-    const { outbound = this.outbound, others = () => 0, id = newId(), ...rest } = options;
+  makeCourier(options: CourierOptions & TestCourier = {}): Courier {
+    const { outbound = this.outbound, others = () => 0, id = newId(), isMortal = false, ...rest } = options;
     const ctx: CourierContext = { ...this.ctx, courier: { id, others }, outbound };
     const courier = makeCourier(ctx, rest);
-    this.#couriers.add(courier);
+    if (!isMortal) this.#couriers.add(courier);
     return courier;
   }
 
