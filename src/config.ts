@@ -20,6 +20,16 @@ const count = (standard: number, min: number, max: number) =>
     .transform(Number)
     .pipe(z.number().min(min).max(max))
     .default(standard);
+const port = z
+  .string()
+  .regex(/^\d{1,5}$/, 'must be a whole number')
+  .transform(Number)
+  .pipe(z.number().max(65_535));
+const byteCount = z
+  .string()
+  .regex(/^\d{1,15}$/, 'must be a number of bytes')
+  .transform(Number)
+  .pipe(z.number().min(1_048_576));
 const list = z
   .string()
   .default('')
@@ -100,6 +110,16 @@ const schema = z.object({
   MILLRACE_RETENTION: keptFor.default(30 * 86_400_000),
   MILLRACE_RETENTION_RUNS: keptCount.default(100_000),
   MILLRACE_RETENTION_EVENTS: keptCount.default(50_000_000),
+  MILLRACE_BUS_PORT: port.optional(),
+  MILLRACE_BUS_TLS_CERT: text.optional(),
+  MILLRACE_BUS_TLS_KEY: text.optional(),
+  MILLRACE_BUS_ALLOW_HTTP: yes,
+  MILLRACE_BUS_ALLOW_CIDRS: list,
+  MILLRACE_BUS_MAX_DATA: count(16_384, 64, 1_048_576),
+  MILLRACE_BUS_RETENTION: duration.refine((ms) => ms >= 1_000, 'must be at least 1s').default(7 * 86_400_000),
+  MILLRACE_BUS_MAX_BYTES: byteCount.default(10 * 1024 ** 3),
+  MILLRACE_BUS_GIVE_UP: duration.refine((ms) => ms >= 1_000, 'must be at least 1s').default(3 * 86_400_000),
+  MILLRACE_BUS_CONNECTIONS: count(256, 1, 10_000),
   MILLRACE_LOG: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   MILLRACE_URL: z.url().optional(),
   MILLRACE_KEY: text.optional(),
@@ -146,6 +166,16 @@ const settingTexts: Readonly<
   MILLRACE_RETENTION: ['how long finished runs and events are kept', '30d'],
   MILLRACE_RETENTION_RUNS: ['how many finished runs of each job are kept at most', '100000'],
   MILLRACE_RETENTION_EVENTS: ['how many events are kept at most', '50000000'],
+  MILLRACE_BUS_PORT: ['the port of a second listener with the event bus at its root; without it, there is none'],
+  MILLRACE_BUS_TLS_CERT: ['the file with the certificate of that listener; without it, that of MILLRACE_TLS_CERT'],
+  MILLRACE_BUS_TLS_KEY: ["the file with that certificate's key"],
+  MILLRACE_BUS_ALLOW_HTTP: ['whether subscribers may have callbacks without TLS', 'false'],
+  MILLRACE_BUS_ALLOW_CIDRS: ['private networks that events may be delivered to, comma-separated'],
+  MILLRACE_BUS_MAX_DATA: ["how many bytes of JSON an event's data may have", '16384'],
+  MILLRACE_BUS_RETENTION: ['how long events are kept that all subscribers have received', '7d'],
+  MILLRACE_BUS_MAX_BYTES: ['the size of the bus log beyond which the oldest events are dropped', '10737418240'],
+  MILLRACE_BUS_GIVE_UP: ['how long a delivery is retried, unless its subscriber sets another time', '3d'],
+  MILLRACE_BUS_CONNECTIONS: ['how many deliveries a courier has under way at once', '256'],
   MILLRACE_LOG: ['the log level', 'info'],
   MILLRACE_URL: ['where workers and the command line find the server'],
   MILLRACE_KEY: ['the key of workers and the command line'],
@@ -203,6 +233,16 @@ export interface Config {
   readonly leaseMs: number;
   /** How much of the past is kept: runs (unless their job sets its own limits) and events. Null: forever. */
   readonly retention: { readonly ageMs: number | null; readonly runs: number | null; readonly events: number | null };
+  /** The port of the listener with the event bus at its root; undefined: there is none. */
+  readonly busPort: number | undefined;
+  readonly busTls: { readonly cert: string; readonly key: string } | undefined;
+  readonly busAllowHttp: boolean;
+  readonly busAllowCidrs: readonly string[];
+  readonly busMaxDataBytes: number;
+  readonly busRetentionMs: number;
+  readonly busMaxBytes: number;
+  readonly busGiveUpMs: number;
+  readonly busConnections: number;
   readonly logLevel: string;
   /** Where workers and the CLI find the API if it is not the one of the home folder. */
   readonly url: string | undefined;
@@ -258,6 +298,15 @@ function valuesOf(e: z.output<typeof schema>): Omit<Config, 'settings'> {
       runs: e.MILLRACE_RETENTION_RUNS,
       events: e.MILLRACE_RETENTION_EVENTS,
     },
+    busPort: e.MILLRACE_BUS_PORT,
+    busTls: tlsOf(e.MILLRACE_BUS_TLS_CERT, e.MILLRACE_BUS_TLS_KEY),
+    busAllowHttp: e.MILLRACE_BUS_ALLOW_HTTP,
+    busAllowCidrs: e.MILLRACE_BUS_ALLOW_CIDRS,
+    busMaxDataBytes: e.MILLRACE_BUS_MAX_DATA,
+    busRetentionMs: e.MILLRACE_BUS_RETENTION,
+    busMaxBytes: e.MILLRACE_BUS_MAX_BYTES,
+    busGiveUpMs: e.MILLRACE_BUS_GIVE_UP,
+    busConnections: e.MILLRACE_BUS_CONNECTIONS,
     logLevel: e.MILLRACE_LOG,
     url: e.MILLRACE_URL,
     key: e.MILLRACE_KEY,
@@ -284,10 +333,11 @@ function tlsOf(cert: string | undefined, key: string | undefined): Config['tls']
 }
 
 function tlsFaults(set: Readonly<Record<string, unknown>>): Fault[] {
-  const names = ['MILLRACE_TLS_CERT', 'MILLRACE_TLS_KEY'];
-  const missing = names.filter((name) => set[name] === undefined);
-  if (missing.length !== 1) return [];
-  return missing.map((path) => ({ path, message: 'is missing: TLS needs both files' }));
+  return ['MILLRACE_TLS', 'MILLRACE_BUS_TLS'].flatMap((stem) => {
+    const missing = [`${stem}_CERT`, `${stem}_KEY`].filter((name) => set[name] === undefined);
+    if (missing.length !== 1) return [];
+    return missing.map((path) => ({ path, message: 'is missing: TLS needs both files' }));
+  });
 }
 
 function faulty(faults: readonly Fault[]): MillraceError {

@@ -18,7 +18,8 @@ const table = {
   conflict: [409, 'Conflict'],
   too_large: [413, 'The body is too large'],
   unsupported_media_type: [415, 'The media type of the body is not supported'],
-  too_many: [429, 'Too many streams are open'],
+  too_many: [429, 'Too many at once'],
+  key_reused: [422, 'The idempotency key was used for another request'],
   undecryptable: [422, 'The value cannot be decrypted'],
   stash_too_large: [422, 'The stash values of the run are too large'],
   upgrade_required: [426, 'A WebSocket upgrade is required'],
@@ -84,6 +85,13 @@ export class MillraceError extends Error {
     const problem = { type: `urn:millrace:error:${this.code}`, title, status, code: this.code, detail: this.message };
     return this.faults.length > 0 ? { ...problem, faults: this.faults } : problem;
   }
+}
+
+/** The problem of an error that another release may have named. Its title is unknown if its code is. */
+export function problemOf(error: Omit<Problem, 'type' | 'title' | 'code'> & { readonly code: string }): object {
+  const { status, code, detail, faults } = error;
+  const title = Object.hasOwn(table, code) ? table[code as ErrorCode][1] : code;
+  return { type: `urn:millrace:error:${code}`, title, status, code, detail, ...(faults && { faults }) };
 }
 
 /** The client has disconnected. This is no fault of the server, so it is not logged. */

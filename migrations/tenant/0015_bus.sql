@@ -171,9 +171,13 @@ create index delivery_at on delivery (subscriber_id, at);
 -- what publishers repeat: an Idempotency-Key or an event's own id, kept for a day
 create table publish_key (
   topic_id integer not null,
+  -- k: an Idempotency-Key, i: an event's own id; then its text
   key text not null,
+  -- the numbers of the first and the last event that it covers
   seq bigint not null,
-  count integer not null,
+  last_seq bigint not null,
+  -- of the body that came with an Idempotency-Key: the key must not be used with another one
+  digest bytea,
   at timestamptz not null,
   primary key (topic_id, key)
 );

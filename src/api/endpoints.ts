@@ -10,6 +10,7 @@ import { overviewEndpoints } from './overview/endpoints.ts';
 import { poolEndpoints } from './pools/endpoints.ts';
 import { projectEndpoints } from './projects/endpoints.ts';
 import { runEndpoints } from './runs/endpoints.ts';
+import { topicEndpoints } from './bus/topics/endpoints.ts';
 import { taskEndpoints } from './tasks/endpoints.ts';
 import { triggerEndpoints } from './triggers/endpoints.ts';
 
@@ -27,6 +28,7 @@ export const tenantEndpoints = {
   ...explainEndpoints,
   ...overviewEndpoints,
   ...auditEndpoints,
+  ...topicEndpoints,
 };
 
 export type TenantEndpoints = typeof tenantEndpoints;

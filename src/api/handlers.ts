@@ -21,6 +21,7 @@ import { search } from './overview/search.ts';
 import { stashHandlers } from './stash/handlers.ts';
 import { taskHandlers } from './tasks/handlers.ts';
 import { tokenHandlers } from './instants/tokens.ts';
+import { topicHandlers } from './bus/topics/handlers.ts';
 import { triggerHandlers } from './triggers/handlers.ts';
 
 export type DocumentKeys = 'POST /api/jobs' | 'PUT /api/jobs' | 'POST /api/jobs/check' | 'GET /api/jobs/schema';
@@ -47,4 +48,5 @@ export const apiHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
   'GET /api/audit': auditOf,
   ...overviewHandlers,
   ...activityHandlers,
+  ...topicHandlers,
 };

@@ -6,6 +6,7 @@
  * `durable-file.test.ts` kills a process there.
  */
 import { MillraceError } from '../errors.ts';
+import { publishCheckpoints } from '../bus/checkpoints.ts';
 import { gatewayCheckpoints } from '../gateway/checkpoints.ts';
 import { hostCheckpoints } from '../hosts/checkpoints.ts';
 import { arm, type Armed } from '../kernel/checkpoint.ts';
@@ -19,6 +20,7 @@ import { workerCheckpoints } from '../worker/checkpoints.ts';
 export const checkpoints = {
   host: [...hostCheckpoints, ...schedulerCheckpoints],
   api: [...gatewayCheckpoints, ...runCheckpoints],
+  bus: publishCheckpoints,
   launcher: launcherCheckpoints,
   life: tenantCheckpoints,
   home: fileCheckpoints,

@@ -202,7 +202,14 @@ type ContextParts = Pick<
 function contextsOf(parts: ContextParts): Installation['contextFor'] {
   const { config, control, broker, time, timeElsewhere, log, telemetry, secrets, statuses } = parts;
   const { publicUrl, leaseMs, retention, localTasks } = config;
-  const settings = { publicUrl, leaseMs, retention, localTasks };
+  const bus = {
+    maxDataBytes: config.busMaxDataBytes,
+    retentionMs: config.busRetentionMs,
+    maxBytes: config.busMaxBytes,
+    giveUpMs: config.busGiveUpMs,
+    maxConnections: config.busConnections,
+  };
+  const settings = { publicUrl, leaseMs, retention, localTasks, bus };
   return (row, pool) => ({
     tenant: { id: row.id, name: row.name },
     pool,

@@ -3,13 +3,18 @@ import { createHash } from 'node:crypto';
 import { everyone } from '../contract/channels.ts';
 import { tenantEndpoints } from '../api/endpoints.ts';
 import { engineVersion } from '../engine/engine.ts';
+import { defaultTenant } from '../contract/tenants.ts';
+import { Admissions } from '../gateway/bus/admissions.ts';
+import { PublishDesk } from '../gateway/bus/publish-desk.ts';
 import { Callers, hashOf } from '../gateway/access/callers.ts';
 import { ClaimDesk } from '../gateway/claims/claim-desk.ts';
 import type { GatewayContext } from '../gateway/installation/context.ts';
 import { noteGateway, removeGateway, schedulerTallies } from '../gateway/installation/queries.ts';
 import { makeDescription } from '../gateway/installation/description.ts';
 import { gatewayEndpoints } from '../gateway/installation/endpoints.ts';
-import { Gateway } from '../gateway/routing/gateway.ts';
+import { makeBusFetch } from '../gateway/bus/bus-fetch.ts';
+import { makePublishRoute, type PublishRoute } from '../gateway/bus/publish-route.ts';
+import { Gateway, guards } from '../gateway/routing/gateway.ts';
 import { makeListener } from '../gateway/routing/listener.ts';
 import { readLauncherFigures } from '../gateway/installation/launcher-metrics.ts';
 import { makeMetrics } from '../gateway/installation/metrics.ts';
@@ -70,7 +75,28 @@ export function makeServing(options: ServingOptions): Serving {
     [config.host, ...config.allowedHosts, ...publicHost(config.publicUrl)].map((name) => name.toLowerCase()),
   );
   const gateway = new Gateway({ context, telemetry, uiFolder, hostNames });
-  const listener = makeListener({ gateway, host: config.host, port: config.port, tls: config.tls });
+  const publishRoute = publishRouteOf(context, gateway, telemetry);
+  const listener = makeListener({
+    publish: publishRoute('below'),
+    gateway,
+    host: config.host,
+    port: config.port,
+    tls: config.tls,
+  });
+  const busListener =
+    config.busPort === undefined
+      ? []
+      : [
+          makeListener({
+            fetch: makeBusFetch(gateway, context),
+            publish: publishRoute('root'),
+            gateway,
+            host: config.host,
+            port: config.busPort,
+            tls: config.busTls ?? config.tls,
+            setting: 'MILLRACE_BUS_PORT',
+          }),
+        ];
   const services = all('api', [
     watching,
     wakeUps(installation, context),
@@ -80,6 +106,7 @@ export function makeServing(options: ServingOptions): Serving {
     context.rejectedCredentials.service,
     rootKey(options),
     listener,
+    ...busListener,
     announcement(installation, { url: () => listener.url(), vitals }),
   ]);
   return {
@@ -99,6 +126,7 @@ function makeGatewayContext(
   const cookieName = `millrace_${createHash('sha256').update(config.home).digest('hex').slice(0, 8)}`;
   const servings = new Servings(control, log);
   const turns = new BatchTurns();
+  const callers = new Callers({ control, secrets, time, cookieName });
   const claims = new ClaimDesk({ loader, control, servings, turns, log, leaseMs, localTasks });
   return {
     control,
@@ -107,13 +135,16 @@ function makeGatewayContext(
     hub,
     time,
     log,
-    callers: new Callers({ control, secrets, time, cookieName }),
+    callers,
     rejectedCredentials: new RejectedCredentials({ control, time, log }),
     remote: null,
+    tenant: defaultTenant,
     streams: new OpenStreams({ control, time, log }),
     claims,
     reports: new ReportDesk({ loader, turns, claims }),
     desks: makeTenantDesks(loader),
+    publishing: new PublishDesk({ loader, turns }),
+    admissions: new Admissions(callers, loader),
     servings,
     workers: new WorkerAccess(control, time),
     throttle: new LogThrottle(),
@@ -133,12 +164,26 @@ function makeGatewayContext(
   };
 }
 
+function publishRouteOf(
+  { admissions, publishing: desk, rejectedCredentials }: GatewayContext,
+  gateway: Gateway,
+  telemetry: Installation['telemetry'],
+): (where: 'below' | 'root') => PublishRoute {
+  const { bodies } = gateway;
+  const explain: Gateway['explain'] = (error, caller) => gateway.explain(error, caller);
+  return (where) =>
+    makePublishRoute({ admissions, desk, bodies, rejectedCredentials, telemetry, guards, explain }, where);
+}
+
 function publicHost(url: string | undefined): string[] {
   return url === undefined ? [] : [new URL(url).hostname];
 }
 
 /** Connects the wake-ups of other processes with the waiting requests of this one. */
-function wakeUps({ hub, broker }: Installation, { claims, signals, callers, streams }: GatewayContext): Service {
+function wakeUps(
+  { hub, broker }: Installation,
+  { claims, signals, callers, streams, admissions }: GatewayContext,
+): Service {
   const undo: (() => void)[] = [];
   return {
     name: 'wake-ups',
@@ -151,7 +196,11 @@ function wakeUps({ hub, broker }: Installation, { claims, signals, callers, stre
           if (tenantId !== undefined) void signals.lookAt(tenantId);
         }),
         broker.onAny('invalidate', (_, invalidation) => signals.invalidate(invalidation)),
-        hub.onAny('tenant', (id) => (id === undefined ? claims.lookAgain() : claims.changed(id))),
+        hub.onAny('tenant', (id) => {
+          admissions.forget();
+          if (id === undefined) claims.lookAgain();
+          else claims.changed(id);
+        }),
         hub.on('revoked', everyone, () => {
           callers.forget();
           streams.check();

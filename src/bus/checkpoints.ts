@@ -1,7 +1,14 @@
-/** Checkpoints of the bus. A process of the role `courier` passes those of fan-out, delivery, relay and scrub. */
+/** Checkpoints of the bus. A process of the role `api` passes those of `publish`, a courier all others. */
 import { declareCheckpoints } from '../kernel/checkpoint.ts';
 
-export const { names: courierCheckpoints, checkpoint } = declareCheckpoints(
+const publishing = declareCheckpoints(
+  // events are valid, but not stored
+  'publish.append',
+  // events are committed, but no courier and no publisher knows it
+  'publish.committed',
+);
+
+const delivering = declareCheckpoints(
   // a page of the log is read, not counted for its readers
   'fanout.read',
   // counted and errands created, this courier does not know what it holds
@@ -22,10 +29,13 @@ export const { names: courierCheckpoints, checkpoint } = declareCheckpoints(
   'delivery.dead',
   // a change of strands is reached, others may be behind
   'delivery.barrier',
-  // events of the lifecycle log and the outbox are read, not copied
-  'relay.read',
-  // copied, nobody is told
-  'relay.copied',
   // errands of silent couriers came back
   'couriers.scrubbed',
 );
+
+export const publishCheckpoints = publishing.names;
+export const courierCheckpoints = delivering.names;
+
+export function checkpoint(name: (typeof publishCheckpoints | typeof courierCheckpoints)[number]): void {
+  publishing.checkpoint(name as (typeof publishCheckpoints)[number]);
+}

@@ -15,13 +15,25 @@ export interface Post {
   readonly key: string | null;
 }
 
-export type Posted = { readonly ids: readonly string[]; readonly isRepeated: boolean } | { readonly refused: Refusal };
+export type Posted = Accepted | { readonly refused: Refusal };
+
+/** The events of a request are committed. An event's id is its number in the log. */
+interface Accepted {
+  /** The ids of the first and the last event of the request. */
+  readonly first: string;
+  readonly last: string;
+  /** The request had an array of events. */
+  readonly isBulk: boolean;
+  /** An earlier request had published all of them. */
+  readonly isRepeated: boolean;
+}
 
 /** The answer to a request that is refused. An engine of a later release may have codes that this shell does not know. */
-interface Refusal {
+export interface Refusal {
   readonly status: number;
   readonly code: string;
   readonly detail: string;
+  readonly faults?: readonly { readonly path: string; readonly message: string }[];
 }
 
 export interface OutboundRequest {

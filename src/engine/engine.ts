@@ -5,6 +5,8 @@ import type { ApiContext, ApiHandlers } from '../api/context.ts';
 import { apiHandlers } from '../api/handlers.ts';
 import { stashValuesFor } from '../api/stash/handlers.ts';
 import { tenantEndpoints } from '../api/endpoints.ts';
+import { makeCourier } from '../bus/delivery/courier.ts';
+import { publish } from '../bus/publish/publish.ts';
 import type { EngineContext } from '../contract/context.ts';
 import { contractNumber, type Engine } from '../contract/engine.ts';
 import type { DefinitionKey, TaskDefinition } from '../contract/wire.ts';
@@ -43,6 +45,10 @@ export const engine: Engine = {
     logs: keepLogs,
     definitions: readHeldDefinitions,
     stash: stashValuesFor,
+  },
+  bus: {
+    publish,
+    courier: (ctx) => makeCourier(ctx),
   },
 };
 

@@ -10,6 +10,7 @@ export const topics = {
   millrace_jobs: 2,
   millrace_runs: 3,
   millrace_tokens: 4,
+  millrace_bus: 5,
 } as const;
 type Topic = keyof typeof topics;
 

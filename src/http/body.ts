@@ -6,10 +6,10 @@
  */
 import { z } from 'zod';
 import { clientGone, MillraceError } from '../errors.ts';
-import { numberFault } from '../kernel/text/exact-number.ts';
 import { faultWords, fieldsOf, shapeFaults } from '../kernel/text/shape-faults.ts';
 import type { DocumentText, Endpoint } from './endpoint.ts';
-import { countJsonValues, maxJsonDepth } from './json-size.ts';
+import { countJsonValues } from './json-size.ts';
+import { findUnstorable } from './unstorable.ts';
 
 /** Maximum bytes of a body, unless its endpoint sets another limit. */
 const defaultBytes = {
@@ -143,52 +143,8 @@ function runSchema(schema: z.ZodType, value: unknown, abortEarly: boolean): z.co
 
 /** PostgreSQL cannot store NUL in text, nor half of a surrogate pair. Rejects both before anything is written. */
 function rejectUnstorable(value: unknown, part: string): void {
-  const found = findUnstorable(value, 0);
+  const found = findUnstorable(value);
   if (found === undefined) return;
   const fault = { path: [part, ...found.path].join('.'), message: found.message };
   throw new MillraceError('bad_request', `${fault.path}: ${fault.message}`, { faults: [fault] });
-}
-
-interface Unstorable {
-  /** The keys from here inwards. They are collected when the search returns, so a body without faults costs no paths. */
-  readonly path: string[];
-  readonly message: string;
-}
-
-function findUnstorable(value: unknown, depth: number): Unstorable | undefined {
-  if (typeof value === 'string') return findTextFault(value);
-  if (typeof value === 'number') return findNumberFault(value);
-  if (typeof value !== 'object' || value === null) return undefined;
-  if (depth >= maxJsonDepth) return { path: [], message: `nested more than ${maxJsonDepth} deep` };
-  if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) {
-      const found = findUnstorable(value[i], depth + 1);
-      if (found) return prependKey(found, String(i));
-    }
-    return undefined;
-  }
-  for (const key of Object.keys(value)) {
-    if (key === '__proto__') return { path: [key], message: 'is not a name that may be used' };
-    const found = findTextFault(key);
-    if (found) return found;
-    const inside = findUnstorable(Reflect.get(value, key), depth + 1);
-    if (inside) return prependKey(inside, key);
-  }
-  return undefined;
-}
-
-function prependKey(found: Unstorable, key: string): Unstorable {
-  found.path.unshift(key);
-  return found;
-}
-
-function findTextFault(text: string): Unstorable | undefined {
-  if (text.includes('\0')) return { path: [], message: 'holds a NUL character' };
-  if (!text.isWellFormed()) return { path: [], message: 'holds half of a surrogate pair' };
-  return undefined;
-}
-
-function findNumberFault(value: number): Unstorable | undefined {
-  const message = numberFault(value);
-  return message === undefined ? undefined : { path: [], message };
 }

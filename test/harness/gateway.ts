@@ -2,6 +2,9 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Role } from '../../src/contract/roles.ts';
+import { defaultTenant } from '../../src/contract/tenants.ts';
+import { Admissions } from '../../src/gateway/bus/admissions.ts';
+import { PublishDesk } from '../../src/gateway/bus/publish-desk.ts';
 import { Callers, hashOf } from '../../src/gateway/access/callers.ts';
 import { ClaimDesk } from '../../src/gateway/claims/claim-desk.ts';
 import type { GatewayContext } from '../../src/gateway/installation/context.ts';
@@ -57,6 +60,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
   const telemetry = makeTelemetry(() => {});
   const cookieName = 'millrace_test';
   const leaseMs = 30_000;
+  const callers = new Callers({ control, secrets, time, cookieName });
   const claims = new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs });
   const hub = new WakeHub(fleet.control.address, silent);
   const context: GatewayContext = {
@@ -83,13 +87,16 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
       slotLimit: 64,
       databaseFault: () => undefined,
     },
-    callers: new Callers({ control, secrets, time, cookieName }),
+    callers,
     rejectedCredentials: new RejectedCredentials({ control, time, log: silent }),
     remote: null,
+    tenant: defaultTenant,
     streams: new OpenStreams({ control, time, log: silent }),
     claims,
     reports: new ReportDesk({ loader, turns, claims }),
     desks: makeTenantDesks(loader),
+    publishing: new PublishDesk({ loader, turns }),
+    admissions: new Admissions(callers, loader),
     throttle: new LogThrottle(),
     signals: new SignalDesk(loader, silent),
     publicUrl: () => origin,

@@ -67,7 +67,18 @@ const fixed: SomeHandlers = {
   'POST /api/session/links': async () => ({ url: 'http://x/signin#abc', expires_at: at }),
   'POST /api/keys': async ({ body }) => ({ id: newId(), ...body, tenant: body.tenant ?? 'default', key: 'mr_secret' }),
   'GET /api/keys': async () => ({
-    items: [{ id: newId(), name: 'ci', role: 'operator', tenant: 'default', created_at: at, created_by: 'root' }],
+    items: [
+      {
+        id: newId(),
+        identity: newId(),
+        name: 'ci',
+        role: 'operator',
+        tenant: 'default',
+        created_at: at,
+        created_by: 'root',
+        expires_at: null,
+      },
+    ],
     next: null,
   }),
   'DELETE /api/keys/{id}': async () => {},

@@ -31,6 +31,7 @@ export class Callers {
   readonly #secrets: RunSecrets;
   readonly #time: Time;
   readonly #cookieName: string;
+  #generation = 0;
   #remembered = new Map<string, { readonly key: KeyRow | undefined; readonly until: number }>();
 
   constructor(options: { control: Db; secrets: RunSecrets; time: Time; cookieName: string }) {
@@ -40,15 +41,21 @@ export class Callers {
     this.#cookieName = options.cookieName;
   }
 
+  /** Grows with each `forget`. What was derived from a caller of an earlier generation must be derived again. */
+  get generation(): number {
+    return this.#generation;
+  }
+
   /** Clears the cache. Call it when a key was revoked in any process. */
   forget(): void {
     this.#remembered = new Map();
+    this.#generation += 1;
   }
 
   /** `undefined`: the request has no credential. An invalid credential is rejected, not ignored. */
   async identify(request: Request): Promise<Caller | undefined> {
     const header = request.headers.get('authorization');
-    if (header !== null) return this.#byHeader(header);
+    if (header !== null) return this.byAuthorization(header);
     const cookie = cookieOf(request, this.#cookieName);
     return cookie === undefined ? undefined : this.#bySession(cookie);
   }
@@ -61,7 +68,7 @@ export class Callers {
     return secret === undefined ? undefined : hashPresented(secret);
   }
 
-  async #byHeader(header: string): Promise<Caller> {
+  async byAuthorization(header: string): Promise<Caller> {
     const secret = secretOf(header);
     if (secret === undefined)
       throw new MillraceError('unauthenticated', 'send the key as Bearer, or as the user name of Basic');

@@ -1,7 +1,7 @@
 /** Keys. Creating or revoking one appends an event to the control database. */
 import { everyone } from '../../contract/channels.ts';
 import { defaultTenant } from '../../contract/tenants.ts';
-import type { Role } from '../../contract/roles.ts';
+import { actorOf, type Role } from '../../contract/roles.ts';
 import { MillraceError } from '../../errors.ts';
 import { append, keyTopic } from '../../events/append.ts';
 import type { Handlers } from '../../http/endpoint.ts';
@@ -17,6 +17,9 @@ import type { gatewayEndpoints } from '../installation/endpoints.ts';
 
 type Keys = Extract<keyof typeof gatewayEndpoints, `${string} /api/keys${string}` | 'GET /api/me'>;
 
+/** How long the former secret of a rotated key is accepted. */
+const formerSecretMs = 24 * 3_600_000;
+
 /** Roles that serve the whole installation. */
 const rolesWithoutTenant = new Set<Role>(['root', 'conductor']);
 
@@ -31,10 +34,33 @@ export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     const actor = caller?.kind === 'task' ? 'task' : (caller?.actor ?? '');
     return createKey(context, { name: body.name, role: body.role, tenant, actor });
   },
-  'GET /api/keys': async ({ query: { limit, cursor } }, { control }) => {
-    const rows = await queries.listKeys(control, { after: cursor, limit: limit + 1 });
-    const render = (row: (typeof rows)[number]) => ({ ...row, created_at: row.created_at.toISOString() });
+  'GET /api/keys': async ({ query: { limit, cursor } }, { control, time }) => {
+    const rows = await queries.listKeys(control, { after: cursor, limit: limit + 1, at: new Date(time.now()) });
+    const render = (row: (typeof rows)[number]) => ({
+      ...row,
+      created_at: row.created_at.toISOString(),
+      expires_at: row.expires_at?.toISOString() ?? null,
+    });
     return cutPage(rows, { limit, render, cursorOf: ({ id }) => id });
+  },
+  'POST /api/keys/{id}/rotate': async ({ params, caller }, { control, time, hub, callers }) => {
+    const key = newSecret('mrk_');
+    const id = newId();
+    const at = new Date(time.now());
+    const actor = caller === undefined ? '' : actorOf(caller);
+    const expiresAt = new Date(at.getTime() + formerSecretMs);
+    const rotated = await control.transaction(async (tx) => {
+      const row = await queries.rotateKey(tx, params.id, { id, hash: hashOf(key), at, by: actor, expiresAt });
+      if (row === undefined) throw await explainNotRotated(tx, params.id);
+      await append(tx, keyTopic, [{ type: 'key.rotated', subject: id, body: { ...row, former: params.id } }], {
+        actor,
+        at,
+      });
+      return row;
+    });
+    callers.forget();
+    hub.send('revoked', everyone);
+    return { id, ...rotated, key, former_expires_at: expiresAt.toISOString() };
   },
   'DELETE /api/keys/{id}': async ({ params, caller }, { control, time, hub, callers }) => {
     const at = new Date(time.now());
@@ -54,6 +80,15 @@ export const accessHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     return { role: 'task' as const, tenant: name, actor: `run:${caller.run}` };
   },
 };
+
+async function explainNotRotated(tx: Db, id: string): Promise<MillraceError> {
+  if (await queries.isWorkerKey(tx, id))
+    return new MillraceError(
+      'conflict',
+      'a worker is known by its key: create another key, and restart the worker with it',
+    );
+  return explainNotRevoked(tx, id);
+}
 
 async function explainNotRevoked(tx: Db, id: string): Promise<MillraceError> {
   if (!(await queries.isInstallationKey(tx, id))) return new MillraceError('not_found', `there is no key ${id}`);

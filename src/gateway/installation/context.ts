@@ -6,6 +6,8 @@ import type { Time } from '../../kernel/time.ts';
 import type { Life } from '../../tenants/life.ts';
 import type { Loader } from '../../loader/loader.ts';
 import type { WakeHub } from '../../postgres/wake.ts';
+import type { Admissions } from '../bus/admissions.ts';
+import type { PublishDesk } from '../bus/publish-desk.ts';
 import type { Callers } from '../access/callers.ts';
 import type { ClaimDesk } from '../claims/claim-desk.ts';
 import type { Description } from './description.ts';
@@ -29,10 +31,14 @@ export interface GatewayContext {
   readonly rejectedCredentials: RejectedCredentials;
   /** The client's address; null outside of a request, and for a request from inside this process. */
   readonly remote: string | null;
+  /** The tenant that the path of the request names, or the default tenant. */
+  readonly tenant: string;
   readonly streams: OpenStreams;
   readonly claims: ClaimDesk;
   readonly reports: ReportDesk;
   readonly desks: TenantDesks;
+  readonly publishing: PublishDesk;
+  readonly admissions: Admissions;
   readonly servings: Servings;
   readonly workers: WorkerAccess;
   /** Throttles log lines, because a persistent fault of a tenant occurs with each heartbeat of each worker. */

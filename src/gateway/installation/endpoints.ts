@@ -19,6 +19,7 @@ import {
   secretsRequest,
 } from '../../contract/wire.ts';
 import { endpoints } from '../../http/endpoint.ts';
+import { tokenEndpoints } from '../bus/api-token-endpoints.ts';
 import { tenantEndpointsOfGateway } from '../tenants/endpoints.ts';
 
 const id = z.guid({ error: 'not a UUID' });
@@ -53,6 +54,7 @@ const open = { allow: ['anyone'] } as const;
 
 export const gatewayEndpoints = endpoints({
   ...tenantEndpointsOfGateway,
+  ...tokenEndpoints,
   'GET /healthz': {
     ...open,
     summary: '200 once this process serves and, under `up`, the default tenant is STARTED',
@@ -101,9 +103,26 @@ export const gatewayEndpoints = endpoints({
     allow: ['root'],
     query: pageQuery,
     answer: z.object({
-      items: z.array(z.object({ ...key.shape, created_at: time, created_by: z.string() })),
+      items: z.array(
+        z.object({
+          ...key.shape,
+          identity: id.describe('owns topics and subscriptions; the same for all secrets of a rotated key'),
+          created_at: time,
+          created_by: z.string(),
+          expires_at: time.nullable().describe('when a rotated key ends'),
+        }),
+      ),
       next: z.string().nullable(),
     }),
+  },
+  'POST /api/keys/{id}/rotate': {
+    summary: 'Give a key another secret, shown only once; the former one is accepted for 24 hours',
+    tag: 'keys',
+    allow: ['root'],
+    params: z.object({ id }),
+    status: 201,
+    answer: z.object({ ...key.shape, key: z.string(), former_expires_at: time }),
+    others: { 409: 'it is the root key of the installation, or the key of a worker' },
   },
   'DELETE /api/keys/{id}': {
     summary: 'Revoke a key; its sessions end with it',

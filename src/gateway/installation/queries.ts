@@ -36,6 +36,63 @@ export function insertKey(
     on conflict (hash) do nothing`);
 }
 
+/** Gives a key another secret under the same identity. The former secret is accepted until `expiresAt`. */
+export async function rotateKey(
+  db: Db,
+  id: string,
+  next: { id: string; hash: Buffer; at: Date; by: string; expiresAt: Date },
+): Promise<{ name: string; role: Role; tenant: string | null } | undefined> {
+  return db.maybeOne(sql`
+    with former as (
+      update key set expires_at = least(coalesce(expires_at, ${next.expiresAt}), ${next.expiresAt})
+       where id = ${id} and revoked_at is null and (expires_at is null or expires_at > ${next.at})
+         and created_by <> ${installationActor} and role <> 'worker'
+      returning id, identity, name, role, tenant_id
+    ), rotated as (
+      insert into key (id, identity, name, role, tenant_id, hash, created_at, created_by)
+      select ${next.id}, coalesce(identity, id), name, role, tenant_id, ${next.hash}, ${next.at}, ${next.by} from former
+    )
+    select former.name, former.role, tenant.name as tenant
+      from former left join tenant on tenant.id = former.tenant_id`);
+}
+
+type ClientToken = { readonly id: string; readonly name: string; readonly hash: Buffer; readonly tenantId: string };
+
+/**
+ * Creates a client key with a secret that the caller may have chosen. A client key of the same tenant with that secret gets the
+ * name, and is valid again if it was revoked. Returns false if the secret belongs to any other key.
+ */
+export async function putClientToken(db: Db, key: ClientToken & { at: Date; by: string }): Promise<boolean> {
+  const written = await db.exec(sql`
+    insert into key as k (id, name, role, tenant_id, hash, created_at, created_by)
+    values (${key.id}, ${key.name}, 'client', ${key.tenantId}, ${key.hash}, ${key.at}, ${key.by})
+    on conflict (hash) do update set name = excluded.name, revoked_at = null, expires_at = null
+     where k.role = 'client' and k.tenant_id = excluded.tenant_id`);
+  return written === 1;
+}
+
+export function listClientKeys(db: Db, tenantId: string, at: Date): Promise<{ id: string; name: string }[]> {
+  return db.rows(sql`
+    select id, name from key
+     where tenant_id = ${tenantId} and role = 'client' and revoked_at is null
+       and (expires_at is null or expires_at > ${at})
+     order by id`);
+}
+
+/** A valid client key of a tenant, by its id or the hash of its secret. */
+export function findClientKey(
+  db: Db,
+  tenantId: string,
+  { id, hash }: { id: string | null; hash: Buffer | null },
+): Promise<KeyRow | undefined> {
+  return db.maybeOne<KeyRow>(sql`
+    select key.id, coalesce(key.identity, key.id) as identity, key.name, key.role, key.tenant_id as "tenantId", tenant.name as tenant
+      from key
+      join tenant on tenant.id = key.tenant_id
+     where key.tenant_id = ${tenantId} and key.role = 'client' and key.revoked_at is null
+       and (key.id = ${id}::uuid or key.hash = ${hash}::bytea)`);
+}
+
 export interface PageById {
   /** The id of the last item of the previous page. */
   readonly after: string | undefined;
@@ -45,14 +102,15 @@ export interface PageById {
 /** Valid keys, the oldest first, because ids grow with time. */
 export function listKeys(
   db: Db,
-  { after, limit }: PageById,
-): Promise<(Omit<KeyRow, 'tenantId' | 'identity'> & { created_at: Date; created_by: string })[]> {
+  { after, limit, at }: PageById & { readonly at: Date },
+): Promise<(Omit<KeyRow, 'tenantId'> & { created_at: Date; created_by: string; expires_at: Date | null })[]> {
   const further = after === undefined ? sql`true` : sql`key.id > ${after}`;
   return db.rows(sql`
-    select key.id, key.name, key.role, tenant.name as tenant, key.created_at, key.created_by
+    select key.id, coalesce(key.identity, key.id) as identity, key.name, key.role, tenant.name as tenant, key.created_at,
+           key.created_by, key.expires_at
       from key
       left join tenant on tenant.id = key.tenant_id
-     where key.revoked_at is null and ${further}
+     where key.revoked_at is null and (key.expires_at is null or key.expires_at > ${at}) and ${further}
      order by key.id
      limit ${limit}`);
 }
@@ -75,6 +133,12 @@ export async function revokeKey(db: Db, id: string, at: Date): Promise<{ name: s
 export function isInstallationKey(db: Db, id: string): Promise<boolean> {
   return db
     .maybeOne(sql`select id from key where id = ${id} and revoked_at is null and created_by = ${installationActor}`)
+    .then((row) => row !== undefined);
+}
+
+export function isWorkerKey(db: Db, id: string): Promise<boolean> {
+  return db
+    .maybeOne(sql`select id from key where id = ${id} and revoked_at is null and role = 'worker'`)
     .then((row) => row !== undefined);
 }
 

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import type { Caller } from '../../contract/roles.ts';
-import { BodyBudget } from './body-budget.ts';
+import { announcedBody, BodyBudget } from './body-budget.ts';
 
 const of = (tenantId: string | null, actor = 'key:x'): Caller => {
   return { kind: 'key', role: 'operator', tenantId, tenant: tenantId, actor };
 };
-const sending = (headers: Record<string, string>, method = 'POST'): Request =>
-  new Request('http://x/', { method, headers });
-const bytes = (length: number): Request => sending({ 'content-length': String(length) });
+const sending = (headers: Record<string, string>, method = 'POST') =>
+  announcedBody(new Request('http://x/', { method, headers }));
+const bytes = (length: number) => sending({ 'content-length': String(length) });
 const limits = { freeBytes: 0, totalBytes: 100, shareBytes: 60, maxBodyBytes: 60 };
 const refusal = expect.objectContaining({ code: 'overloaded', status: 503 }) as Error;
 

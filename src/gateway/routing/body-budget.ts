@@ -18,6 +18,14 @@ const bodyBudget = {
   maxBodyBytes: 4 * 1024 * 1024,
 };
 
+/** What the headers of a request say about its body. */
+export interface AnnouncedBody {
+  readonly method: string;
+  /** The `Content-Length`. */
+  readonly length: string | null;
+  readonly isChunked: boolean;
+}
+
 export class BodyBudget {
   readonly #limits: typeof bodyBudget;
   #heldBytes = 0;
@@ -29,8 +37,8 @@ export class BodyBudget {
   }
 
   /** Returns a function that releases the bytes; call it once. */
-  take(request: Request, caller: Caller): () => void {
-    const bytes = this.#sizeOf(request);
+  take(announced: AnnouncedBody, caller: Caller): () => void {
+    const bytes = this.#sizeOf(announced);
     if (bytes <= this.#limits.freeBytes) return () => {};
     const holder = caller.tenantId ?? (caller.kind === 'task' ? '' : caller.actor);
     const share = (this.#shares.get(holder) ?? 0) + bytes;
@@ -49,11 +57,14 @@ export class BodyBudget {
     else this.#shares.delete(holder);
   }
 
-  #sizeOf({ method, headers }: Request): number {
+  #sizeOf({ method, length, isChunked }: AnnouncedBody): number {
     if (method === 'GET' || method === 'HEAD') return 0;
-    const length = headers.get('content-length');
     // a longer one is rejected without being read
     if (length !== null) return Math.min(Number(length), this.#limits.maxBodyBytes);
-    return headers.has('transfer-encoding') ? this.#limits.maxBodyBytes : 0;
+    return isChunked ? this.#limits.maxBodyBytes : 0;
   }
+}
+
+export function announcedBody({ method, headers }: Request): AnnouncedBody {
+  return { method, length: headers.get('content-length'), isChunked: headers.has('transfer-encoding') };
 }

@@ -2,13 +2,15 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Fleet, makeFleet } from '../../../test/harness/fleet.ts';
 import { makeTestGateway, type TestGateway } from '../../../test/harness/gateway.ts';
 import type { BusEngine } from '../../contract/bus.ts';
+import { engine } from '../../engine/engine.ts';
 import { groupOf, requireGroup } from './capabilities.ts';
 
 let fleet: Fleet;
 let gateway: TestGateway;
 beforeAll(async () => {
+  const { bus: _, ...former } = engine;
   fleet = await makeFleet(['default', 'shop']);
-  gateway = makeTestGateway(fleet);
+  gateway = makeTestGateway(fleet, fleet.newLoader({ engines: [former] }));
 });
 afterAll(() => fleet.close());
 

@@ -19,9 +19,14 @@ export function groupOf(path: string): Group | undefined {
   return groups.flows.paths.test(path) ? 'flows' : undefined;
 }
 
-/** Throws if the engine of this tenant lacks the group. */
-export function requireGroup(engine: Pick<Engine, Group | 'version'>, group: Group, tenant: string): void {
-  if (engine[group] !== undefined) return;
+/** Returns the group. Throws if the engine of this tenant lacks it. */
+export function requireGroup<G extends Group>(
+  engine: Pick<Engine, Group | 'version'>,
+  group: G,
+  tenant: string,
+): NonNullable<Engine[G]> {
+  const found = engine[group];
+  if (found !== undefined) return found;
   const { code, title } = groups[group];
   throw new MillraceError(code, `the engine of tenant ${tenant}, ${engine.version}, has ${title}`);
 }

@@ -13,16 +13,18 @@ import { within } from '../../kernel/service.ts';
 import type { TenantRow } from '../../control/queries.ts';
 import { unlessGone } from '../../loader/loader.ts';
 import { accessHandlers } from '../access/keys.ts';
-import { BodyBudget } from './body-budget.ts';
+import { announcedBody, BodyBudget } from './body-budget.ts';
 import { groupOf, requireGroup } from './capabilities.ts';
 import { rejectOtherTenant } from '../access/callers.ts';
 import type { GatewayContext } from '../installation/context.ts';
 import { gatewayEndpoints } from '../installation/endpoints.ts';
+import { busChallenges } from '../bus/challenges.ts';
+import { tokenHandlers, withoutToken } from '../bus/api-tokens.ts';
 import { healthHandlers, unavailable } from '../installation/health.ts';
 import { installationHandlers } from '../installation/installation.ts';
 import { internalHandlers } from '../desks/internal.ts';
 import { goesOn } from './open-streams.ts';
-import { isMachinePath, isTenantPath } from './paths.ts';
+import { isBusPath, isMachinePath, isTenantPath } from './paths.ts';
 import { refuseForeignOrigin, refuseUnknownHost } from './origin.ts';
 import { sessionHandlers } from '../access/sessions.ts';
 import { loadStaticFiles, type StaticFiles } from './static-files.ts';
@@ -63,12 +65,12 @@ const prefix = /^\/t\/([^/]+)(\/.*)?$/;
  * Default headers of every answer: browsers must not guess the content type, embed the answer in a frame, send a referrer, or run
  * or load anything from it. Task output and stash values are answers, too.
  */
-const guards = Object.entries({
+export const guards = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
-});
+};
 
 const handlers: Handlers<typeof gatewayEndpoints, GatewayContext> = {
   ...healthHandlers,
@@ -77,6 +79,7 @@ const handlers: Handlers<typeof gatewayEndpoints, GatewayContext> = {
   ...internalHandlers,
   ...installationHandlers,
   ...tenantHandlers,
+  ...tokenHandlers,
 };
 
 /** The calls of workers, by their keys in the table of endpoints. */
@@ -98,12 +101,13 @@ function explainLoss(error: unknown, { life }: GatewayContext, caller?: Caller):
 }
 
 function logFault(context: GatewayContext, error: unknown, request: Request): void {
-  context.log.error({ err: error, method: request.method, path: new URL(request.url).pathname }, 'request failed');
+  const path = withoutToken(new URL(request.url).pathname);
+  context.log.error({ err: error, method: request.method, path }, 'request failed');
 }
 
 export class Gateway {
   readonly #options: GatewayOptions;
-  readonly #bodies = new BodyBudget();
+  readonly bodies = new BodyBudget();
   #files: Promise<StaticFiles> | undefined;
 
   constructor(options: GatewayOptions) {
@@ -117,7 +121,10 @@ export class Gateway {
     const answer = isRead(request) ? await this.#promptly(asked) : await this.#guarded(asked);
     const { method } = request;
     const response = method === 'HEAD' ? await headOf(answer) : answer;
-    for (const [name, value] of guards) if (!response.headers.has(name)) response.headers.set(name, value);
+    if (response.status === 401 && isBusPath(asked.url.pathname))
+      response.headers.set('www-authenticate', busChallenges);
+    for (const [name, value] of Object.entries(guards))
+      if (!response.headers.has(name)) response.headers.set(name, value);
     requestAnswered.emit(this.#options.telemetry, {
       method,
       status: response.status,
@@ -141,6 +148,13 @@ export class Gateway {
       const explained = explainLoss(error, context, caller);
       throw toKnownError(explained, (fault) => context.log.error({ err: fault, path: pathname }, 'request failed'));
     }
+  }
+
+  /** The error that the caller of `POST …/topics/{name}` receives. An unexpected one is logged, without its path. */
+  explain(error: unknown, caller: Caller | undefined): MillraceError {
+    const { context } = this.#options;
+    const log = (fault: unknown): void => context.log.error({ err: fault, method: 'POST' }, 'publishing failed');
+    return toKnownError(explainLoss(error, context, caller), log);
   }
 
   /** Gives up once the database is known to be frozen, within 2 s. */
@@ -213,7 +227,7 @@ export class Gateway {
    */
   async #answerWithin(asked: Asked, caller: Caller | undefined): Promise<Response> {
     if (caller === undefined || isForAnybody(asked)) return this.#answer(asked, caller);
-    const giveBack = this.#bodies.take(asked.request, caller);
+    const giveBack = this.bodies.take(announcedBody(asked.request), caller);
     try {
       return await this.#answer(asked, caller);
     } finally {
@@ -228,7 +242,7 @@ export class Gateway {
     const admitted = isOfTenant && caller !== undefined ? await this.#admit(target.tenant, caller) : undefined;
     const innerUrl = target.path === pathname ? url : withPath(url, target.path);
     const inner = innerUrl === url ? request : requestAt(innerUrl, request);
-    const own = await route(inner, { ...this.#options.context, remote }, caller, innerUrl);
+    const own = await route(inner, { ...this.#options.context, remote, tenant: target.tenant }, caller, innerUrl);
     if (own !== undefined) return own;
     if (isTenantPath(target.path)) return this.#ofTenant(inner, { ...target, admitted }, caller);
     return this.#page(request, pathname, target);

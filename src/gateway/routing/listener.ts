@@ -12,6 +12,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { MillraceError } from '../../errors.ts';
 import type { Service } from '../../kernel/service.ts';
+import type { PublishRoute } from '../bus/publish-route.ts';
 import type { Gateway } from './gateway.ts';
 import { makeIncoming } from './incoming-message.ts';
 import { isLogSocket, type LogSocket, makeLogSocket } from './log-socket.ts';
@@ -19,9 +20,15 @@ import { oneAtATime } from './pipelining.ts';
 
 export interface ListenerOptions {
   readonly gateway: Gateway;
+  /** Answers requests; default: the gateway's own function. */
+  readonly fetch?: Gateway['fetch'];
+  /** Comes before `fetch`. */
+  readonly publish?: PublishRoute;
   readonly host: string;
   readonly port: number;
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  /** The variable that sets the port. */
+  readonly setting?: string;
 }
 
 export interface Listener extends Service {
@@ -71,12 +78,16 @@ export function makeListener(options: ListenerOptions): Listener {
   };
 }
 
-async function createServer({ gateway, tls }: ListenerOptions, logSocket: LogSocket): Promise<Server> {
-  const handle = getRequestListener(
-    (request, { incoming }) => gateway.fetch(request, incoming.socket.remoteAddress ?? null),
-    { overrideGlobalObjects: false },
-  );
-  const { listener, isFull } = oneAtATime((request, response) => void handle(request, response));
+async function createServer(
+  { gateway, fetch = (request, remote) => gateway.fetch(request, remote), publish, tls }: ListenerOptions,
+  logSocket: LogSocket,
+): Promise<Server> {
+  const handle = getRequestListener((request, { incoming }) => fetch(request, incoming.socket.remoteAddress ?? null), {
+    overrideGlobalObjects: false,
+  });
+  const { listener, isFull } = oneAtATime((request, response) => {
+    if (publish?.(request, response) !== true) void handle(request, response);
+  });
   const options: ServerOptions = {
     ...listenerTimes,
     IncomingMessage: makeIncoming(
@@ -95,13 +106,13 @@ async function createServer({ gateway, tls }: ListenerOptions, logSocket: LogSoc
   return server;
 }
 
-async function listen(server: Server, { host, port }: ListenerOptions): Promise<void> {
+async function listen(server: Server, { host, port, setting = 'MILLRACE_PORT' }: ListenerOptions): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const taken = error.code === 'EADDRINUSE';
       reject(
         taken
-          ? new MillraceError('already_running', `port ${port} on ${host} is taken; set MILLRACE_PORT to another`, {
+          ? new MillraceError('already_running', `port ${port} on ${host} is taken; set ${setting} to another`, {
               cause: error,
             })
           : error,

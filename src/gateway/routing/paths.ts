@@ -28,3 +28,9 @@ export function isMachinePath(path: string): boolean {
 export function isTenantPath(path: string): boolean {
   return tenantPaths.has(path) || (path.indexOf('/', 1) > 0 && tenantSegments.has(segmentOf(path)));
 }
+
+const busPath = /^(?:\/t\/[^/]+)?\/bus\//;
+
+export function isBusPath(path: string): boolean {
+  return busPath.test(path);
+}

@@ -1,0 +1,67 @@
+/** The handlers of topics, publishing and health of the event bus. */
+import { changeOwner, deleteTopic, findTopic, listTopics, type TopicRow } from '../../../bus/topics/topics.ts';
+import { publish } from '../../../bus/publish/publish.ts';
+import { postedResponse } from '../../../bus/publish/posted-response.ts';
+import type { Caller } from '../../../contract/roles.ts';
+import { MillraceError } from '../../../errors.ts';
+import { pause } from '../../../kernel/service.ts';
+import { type Db, sql } from '../../../kernel/sql.ts';
+import type { ApiContext, ApiHandlers } from '../../context.ts';
+import type { topicEndpoints } from './endpoints.ts';
+
+const scaling = { errands: 100, delayMs: 1_000 } as const;
+
+const pong = async (_: unknown, { time }: ApiContext) => ({ pong: new Date(time.now()).toISOString() });
+
+export const topicHandlers: ApiHandlers<typeof topicEndpoints> = {
+  'GET /bus/health': async () => ({}),
+  'GET /bus/health/ping': pong,
+  'GET /bus/health/ping.json': pong,
+  'GET /bus/pulse': async (_, { db }) => void (await db.one(sql`select 1`)),
+  'GET /bus/pulse/scaling': async ({ signal }, { db }) => {
+    if (await isBusy(db)) await pause(scaling.delayMs, signal);
+  },
+  'GET /bus/topics': async (_, { db }) => (await listTopics(db)).map(renderTopic),
+  'POST /bus/topics/{name}': async ({ params, body, caller, request }, ctx) => {
+    if (caller === undefined) throw new MillraceError('unauthenticated', 'send a key');
+    const key = request.headers.get('idempotency-key');
+    const [posted] = await publish(ctx, [{ caller, topic: params.name, body, key }]);
+    if (posted === undefined) throw new Error('a request to publish has no outcome');
+    const { status, headers, text } = postedResponse(posted);
+    return new Response(text, { status, headers });
+  },
+  'DELETE /bus/topics/{name}': async ({ params: { name }, caller }, { db, time }) => {
+    const topic = await findTopic(db, name);
+    if (topic === undefined) throw new MillraceError('not_found', `topic not found: ${name}`);
+    if (!mayDelete(caller, topic.owner))
+      throw new MillraceError('forbidden', `topic claimed: only the owner of ${name} and operators may delete it`);
+    if (!(await deleteTopic(db, topic, new Date(time.now()))))
+      throw new MillraceError('conflict', `topic ${name} was changed meanwhile; try again`);
+  },
+  'PUT /bus/topics/{name}/owner': async ({ params: { name }, body }, { db }) => {
+    if (!(await changeOwner(db, name, body))) throw new MillraceError('not_found', `topic not found: ${name}`);
+  },
+};
+
+function renderTopic({ owner_name: name, ...topic }: TopicRow) {
+  return {
+    name: topic.name,
+    publisher: topic.owner === null ? null : name,
+    events: topic.events,
+    owner: topic.owner,
+    created_at: topic.created_at.toISOString(),
+  };
+}
+
+function mayDelete(caller: Caller | undefined, owner: string | null): boolean {
+  if (caller === undefined || caller.kind === 'task') return false;
+  if (caller.role === 'root' || caller.role === 'operator') return true;
+  return owner !== null && caller.identity?.id === owner;
+}
+
+async function isBusy(db: Db): Promise<boolean> {
+  const { due } = await db.one<{ due: number }>(sql`
+    select count(*)::integer as due
+      from (select from errand where queue = 'main' and state = 'r' limit ${scaling.errands}) as some`);
+  return due >= scaling.errands;
+}
