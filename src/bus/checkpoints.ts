@@ -26,10 +26,6 @@ export const { names: busCheckpoints, checkpoint } = declareCheckpoints(
   'delivery.dead',
   // a change of strands is reached, others may be behind
   'delivery.barrier',
-  // events of the lifecycle log and the outbox are read, not copied
-  'relay.read',
-  // copied, nobody is told
-  'relay.copied',
   // errands of silent couriers came back
   'couriers.scrubbed',
 );

@@ -5,6 +5,7 @@ import type { ApiContext, ApiHandlers } from '../api/context.ts';
 import { apiHandlers } from '../api/handlers.ts';
 import { stashValuesFor } from '../api/stash/handlers.ts';
 import { tenantEndpoints } from '../api/endpoints.ts';
+import { makeCourier } from '../bus/delivery/courier.ts';
 import { publish } from '../bus/publish/publish.ts';
 import type { EngineContext } from '../contract/context.ts';
 import { contractNumber, type Engine } from '../contract/engine.ts';
@@ -47,9 +48,7 @@ export const engine: Engine = {
   },
   bus: {
     publish,
-    courier: () => {
-      throw new MillraceError('not_supported', 'this engine delivers no events yet');
-    },
+    courier: (ctx) => makeCourier(ctx),
   },
 };
 

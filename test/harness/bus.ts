@@ -21,6 +21,7 @@ export interface SubscriberOptions {
   readonly rate?: number | null;
   readonly maxAttempts?: number | null;
   readonly maxAgeMs?: number | null;
+  readonly requestMs?: number | null;
 }
 
 export interface Published {
@@ -40,6 +41,14 @@ export interface ReaderState {
   readonly batch_end: number | null;
   readonly attempts: number;
   readonly oldest_at: Date | null;
+}
+
+interface TestCourier {
+  readonly outbound?: Outbound;
+  readonly others?: () => number;
+  readonly id?: string;
+  /** The test ends it by itself. */
+  readonly isMortal?: boolean;
 }
 
 export class TestBus {
@@ -70,11 +79,11 @@ export class TestBus {
   }
 
   /** Couriers that were not killed are stopped by `close`. */
-  makeCourier(options: CourierOptions & { outbound?: Outbound; others?: () => number; id?: string } = {}): Courier {
-    const { outbound = this.outbound, others = () => 0, id = newId(), ...rest } = options;
+  makeCourier(options: CourierOptions & TestCourier = {}): Courier {
+    const { outbound = this.outbound, others = () => 0, id = newId(), isMortal = false, ...rest } = options;
     const ctx: CourierContext = { ...this.ctx, courier: { id, others }, outbound };
     const courier = makeCourier(ctx, rest);
-    this.#couriers.add(courier);
+    if (!isMortal) this.#couriers.add(courier);
     return courier;
   }
 
@@ -96,10 +105,10 @@ export class TestBus {
     const credential = this.ctx.secrets.encrypt(Buffer.from(`uuid-${id}`));
     await this.db.transaction(async (tx) => {
       await tx.exec(sql`
-        insert into subscriber (id, name, identity, kind, callback, credential, rate, max_attempts, max_age_ms, created_at)
+        insert into subscriber (id, name, identity, kind, callback, credential, rate, max_attempts, max_age_ms, request_ms, created_at)
         values (
           ${id}, ${`tests--${id}`}, ${newId()}, 'http', ${options.callback}, ${credential}, ${options.rate ?? null},
-          ${options.maxAttempts ?? null}, ${options.maxAgeMs ?? null}, ${new Date(this.time.now())})`);
+          ${options.maxAttempts ?? null}, ${options.maxAgeMs ?? null}, ${options.requestMs ?? null}, ${new Date(this.time.now())})`);
       await this.#revise(tx, id, options);
     });
     return id;

@@ -78,7 +78,10 @@ it.each([
     }));
   expect(await read(former)).toEqual(await read(fresh));
   const after = await withClient(former.address, digestTables);
-  expect(new Map([...after].filter(([table]) => before.has(table)))).toEqual(before);
+  // the migration of the bus adds a reserved topic
+  expect(after.get('topic')).toMatch(/^5 /);
+  const isKept = ([table]: [string, unknown]): boolean => before.has(table) && table !== 'topic';
+  expect(new Map([...after].filter(isKept))).toEqual(new Map([...before].filter(isKept)));
   await fresh.close();
 });
 
