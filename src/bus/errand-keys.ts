@@ -46,6 +46,7 @@ export function parseKey(key: string): BusWork | undefined {
     case 'test':
       return { kind: 'test', subscriber: data[1][0] };
     case 'relay':
+    default:
       return { kind: 'relay' };
   }
 }

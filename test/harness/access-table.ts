@@ -37,7 +37,15 @@ export function accessOf(key: string, { allow }: Endpoint, caller: AccessCaller)
   const role = caller === 'boundWorker' ? 'worker' : caller;
   if (!allow.includes(role)) return '';
   if (unboundOnly.has(key)) return caller === 'worker' ? 'yes' : '';
-  return role === 'viewer' || role === 'operator' ? 'yes' : 'own';
+  return ownRoles.has(role) && !sharedWithClients(key) ? 'own' : 'yes';
+}
+
+/** Roles that reach only what is their own. */
+const ownRoles: ReadonlySet<string> = new Set(['client', 'publisher', 'subscriber', 'worker', 'task']);
+
+/** Lists of the bus that every client may read. */
+function sharedWithClients(key: string): boolean {
+  return ['GET /bus/subscriptions', 'GET /bus/subscribers', 'GET /bus/events', 'GET /bus/topics'].includes(key);
 }
 
 /** The rows of the table in docs/security.md, without its header. */

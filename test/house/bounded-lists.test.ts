@@ -36,6 +36,12 @@ const bounds: Readonly<Record<string, string>> = {
   'GET /api/explain/run/{id}': 'some of each kind',
   'GET /api/explain/token/{id}': 'some of each kind',
   'GET /api/explain/trigger/{id}': 'some of each kind',
+  'GET /api/explain/delivery/{id}': 'some for each of at most 64 strands',
+  'GET /bus/subscriber': 'a thousand topics and 64 strands',
+  'GET /bus/subscribers/{id}': 'a thousand topics and 64 strands',
+  'GET /bus/dead_letters/{id}': 'the events of one batch',
+  'GET /bus/subscriber/batch': 'the events of one batch',
+  'GET /bus/export': 'ten thousand subscribers and a hundred thousand topics',
 };
 
 function holdsArray(schema: z.core.JSONSchema.BaseSchema): boolean {

@@ -24,8 +24,8 @@ export const eventNumber = z.string().regex(/^\d{1,15}$/, { error: 'is not the n
 /** A point of the log: the number of an event, or a time. */
 export const logPoint = z.union([eventNumber, instant]).describe('the number of an event, or an RFC 3339 time');
 
-export const subscriberStates = ['active', 'paused', 'disabled'] as const;
-export const subscriberState = z.enum(subscriberStates);
+const subscriberStates = ['active', 'paused', 'disabled'] as const;
+const subscriberState = z.enum(subscriberStates);
 
 /** Maximum topics of a subscriber. */
 export const maxTopics = 1_000;

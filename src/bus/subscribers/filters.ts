@@ -209,7 +209,8 @@ function holds(rule: Rule, element: BusElement): boolean {
       return rule.filters.some((filter) => matches(filter, element));
     case 'not':
       return !matches(rule.filter, element);
-    case 'field': {
+    case 'field':
+    default: {
       const value = valueAt(element, rule.path);
       return rule.tests.every((test) => passes(test, value));
     }
@@ -237,6 +238,7 @@ function passes(test: Test, value: unknown): boolean {
     case 'exists':
       return (value !== undefined) === test.expected;
     case 'not':
+    default:
       return !test.tests.every((inner) => passes(inner, value));
   }
 }

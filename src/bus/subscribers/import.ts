@@ -11,13 +11,13 @@ import { announceSubscribers, noteSubscribers } from './standing.ts';
 import { checkTopics, findOrCreateTopics } from './topics.ts';
 import { mergeSettings, mergeTerms, type Wish } from './wish.ts';
 
-export interface ImportedTopic {
+interface ImportedTopic {
   readonly name: string;
   readonly owner: string | null;
   readonly owner_name: string;
 }
 
-export type ImportedSubscriber = Omit<Wish, 'callback' | 'topics'> & {
+type ImportedSubscriber = Omit<Wish, 'callback' | 'topics'> & {
   readonly name: string;
   readonly identity: string;
   readonly callback: string | null;
@@ -25,7 +25,7 @@ export type ImportedSubscriber = Omit<Wish, 'callback' | 'topics'> & {
   readonly sealed: string | null;
 };
 
-export interface Import {
+interface Import {
   readonly topics: readonly ImportedTopic[];
   readonly subscribers: readonly ImportedSubscriber[];
   readonly passphrase?: string | undefined;

@@ -9,8 +9,8 @@ import { type Db, sql } from '../../kernel/sql.ts';
 import { type BusElement, type Filter, matches, parseFilter } from './filters.ts';
 import type { Terms } from './revisions.ts';
 
-/** A point of the log: after the newest event, at the event with this number, or at a time. */
-export type LogPoint = 'now' | string | Date;
+/** A point of the log: `now` (after the newest event), at the event with this number, or at a time. */
+export type LogPoint = string | Date;
 
 /** The number before the event at that point; undefined: the newest one. */
 export async function positionAt(db: Db, point: LogPoint): Promise<number | undefined> {

@@ -39,6 +39,7 @@ export function errandFinding(reader: ReaderRow, now: number): Finding {
       );
     }
     case null:
+    default:
       return finding(
         'ready',
         `it has no errand; a courier adds it within 30 s of ${new Date(now).toISOString()}`,

@@ -2,6 +2,7 @@
 import { importBus } from '../../../bus/subscribers/import.ts';
 import { makeSealer, type Sealer } from '../../../bus/subscribers/sealing.ts';
 import type { CallAnswer } from '../../../http/client.ts';
+import { MillraceError } from '../../../errors.ts';
 import { recording } from '../../../events/append.ts';
 import { type ApiContext, type ApiHandlers, author } from '../../context.ts';
 import { decryptCredential } from '../subscribers/views.ts';
@@ -11,8 +12,18 @@ import { exportSubscribers, type ExportedRow, exportTopics } from './queries.ts'
 type Endpoints = typeof transferEndpoints;
 type Exported = CallAnswer<Endpoints['GET /bus/export']>;
 
+/** What one import may hold. */
+const maxTopics = 100_000;
+const maxSubscribers = 10_000;
+
 async function exportBus(ctx: ApiContext, sealer: Sealer | undefined): Promise<Exported> {
-  const [topics, rows] = await Promise.all([exportTopics(ctx.db), exportSubscribers(ctx.db)]);
+  const [topics, rows] = await Promise.all([
+    exportTopics(ctx.db, maxTopics + 1),
+    exportSubscribers(ctx.db, maxSubscribers + 1),
+  ]);
+  if (topics.length > maxTopics || rows.length > maxSubscribers) {
+    throw new MillraceError('conflict', 'the bus has too many topics or subscribers for one export');
+  }
   const subscribers = rows.map(({ credential, secrets, ...row }) => ({
     ...row,
     sealed: sealer === undefined ? null : seal(ctx, sealer, { credential, secrets, ...row }),

@@ -1,12 +1,16 @@
 /** Statements that export topics and subscribers. */
 import { type Db, sql } from '../../../kernel/sql.ts';
 
-export function exportTopics(db: Db): Promise<{ name: string; owner: string | null; owner_name: string }[]> {
+export function exportTopics(
+  db: Db,
+  limit: number,
+): Promise<{ name: string; owner: string | null; owner_name: string }[]> {
   return db.rows(sql`
     select name, owner, owner_name
       from bus_topic
      where deleted_at is null and name not like 'millrace\\_%'
-     order by name`);
+     order by name
+     limit ${limit}`);
 }
 
 export type ExportedRow = {
@@ -30,7 +34,7 @@ export type ExportedRow = {
   readonly secrets: readonly Buffer[];
 };
 
-export function exportSubscribers(db: Db): Promise<ExportedRow[]> {
+export function exportSubscribers(db: Db, limit: number): Promise<ExportedRow[]> {
   return db.rows<ExportedRow>(sql`
     select s.name, s.identity, s.kind, s.callback, topics.names as topics, t.window_ms as timeout, t.max_events as max, t.filter,
            t.max_bytes, t.quiet, t.ordering, t.strands, s.rate, s.max_attempts, s.max_age_ms as max_age,
@@ -42,5 +46,6 @@ export function exportSubscribers(db: Db): Promise<ExportedRow[]> {
         select coalesce(array_agg(name order by name), '{}') as names
           from bus_topic
          where id = any (t.topics) and deleted_at is null) as topics
-     order by s.name`);
+     order by s.name
+     limit ${limit}`);
 }
