@@ -1,10 +1,9 @@
-/** `npm run chaos`: the long suites of test/chaos/long and those that CI has no time for, one after the other. */
+/** `npm run chaos`: the long versions of suites that CI runs in a short form, one after the other. */
 import { defineConfig } from 'vitest/config';
-import { slow } from './test/slow.ts';
 
 export default defineConfig({
   test: {
-    include: ['test/chaos/long/**/*.test.ts', ...slow],
+    include: ['test/chaos/long/**/*.test.ts'],
     globalSetup: ['test/harness/global-setup.ts'],
     pool: 'forks',
     server: { deps: { external: [/\/dist\/engine\.js/] } },

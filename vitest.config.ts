@@ -5,9 +5,8 @@
  */
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/longest-first.ts';
-import { slow } from './test/slow.ts';
 
-const endToEnd = ['test/e2e/**/*.test.ts'];
+const endToEnd = ['test/e2e/**/*.test.ts', 'test/chaos/crash-points.test.ts', 'test/chaos/tenant-walk.test.ts'];
 const serial = [
   ...['kill-tree', 'rivals', 'storm', 'tenant-storm'].map((name) => `test/chaos/${name}.test.ts`),
   'test/e2e/smoke.test.ts',
@@ -31,7 +30,7 @@ export default defineConfig({
           name: 'parallel',
           include: ['src/**/*.test.ts', 'ui/src/**/*.test.ts', 'bench/**/*.test.ts', 'test/**/*.test.ts'],
           // a picture of every page: `npm run screenshots`
-          exclude: [...endToEnd, ...serial, ...slow, 'test/screenshots/**', 'test/chaos/long/**'],
+          exclude: [...endToEnd, ...serial, 'test/screenshots/**', 'test/chaos/long/**'],
           sequence: { groupOrder: 0 },
         },
       },
@@ -40,7 +39,7 @@ export default defineConfig({
           ...shared,
           name: 'ends',
           include: endToEnd,
-          exclude: [...serial, ...slow],
+          exclude: serial,
           sequence: { groupOrder: 1 },
         },
       },

@@ -1,44 +1,45 @@
 /** No tenant stops the launcher's turns (I11): a tenant whose rows cannot be written is left out, the others continue. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { makeStage, session, type Stage, type StagedTenant } from '../../test/harness/launching.ts';
+import { describe, expect } from 'vitest';
+import { session, type Stage, type StagedTenant, stageTest as it } from '../../test/harness/launching.ts';
 import { until } from '../../test/harness/until.ts';
 import { type Log, silent } from '../kernel/log.ts';
 import { sql } from '../kernel/sql.ts';
 
-let stage: Stage;
-let logged: string[];
-beforeEach(async () => {
-  stage = await makeStage();
-  logged = [];
-});
-afterEach(() => stage.close());
-
-const warn = (_: object, text: string): void => {
-  logged.push(text);
-};
-const log: Log = { ...silent, warn: warn as Log['warn'] };
-
-const timesLogged = (part: string): number => logged.filter((text) => text.includes(part)).length;
+/** A log that keeps its warnings. */
+function listen(): { readonly log: Log; readonly logged: string[]; readonly timesLogged: (part: string) => number } {
+  const logged: string[] = [];
+  const warn = (_: object, text: string): void => {
+    logged.push(text);
+  };
+  return {
+    log: { ...silent, warn: warn as Log['warn'] },
+    logged,
+    timesLogged: (part) => logged.filter((text) => text.includes(part)).length,
+  };
+}
 
 /** Marks the host as one whose process is known to have ended. */
-const lose = (hostId: string) =>
-  stage.control.db.exec(sql`update host set leaving = true, beat_at = '-infinity' where id = ${hostId}`);
+const lose = ({ control }: Stage, hostId: string) =>
+  control.db.exec(sql`update host set leaving = true, beat_at = '-infinity' where id = ${hostId}`);
 
 /** Makes the table reject rows of that tenant. */
-async function refuse(table: 'launch' | 'tenant', column: string, id: string): Promise<void> {
-  await stage.control.pool.query(`
+async function refuse({ control }: Stage, table: 'launch' | 'tenant', column: string, id: string): Promise<void> {
+  await control.pool.query(`
     create function control.refuse() returns trigger language plpgsql as
       $$ begin raise exception 'not this one' using errcode = '23514'; end $$;
     create trigger refuse before insert or update on control.${table}
       for each row when (new.${column} = '${id}') execute function control.refuse()`);
 }
 
-describe('tenant whose rows cannot be written', () => {
-  it('a rejected tenant is left out and logged once; the others run, stop and start, and it follows later', async () => {
+describe.concurrent('tenant whose rows cannot be written', () => {
+  it('a rejected tenant is left out and logged once; the others run, stop and start, and it follows later', async ({
+    stage,
+  }) => {
+    const { log, timesLogged } = listen();
     await stage.host();
     const bad = await stage.tenant('bad');
     const others = [await stage.tenant('a'), await stage.tenant('b'), await stage.tenant('c')];
-    await refuse('launch', 'tenant_id', bad.id);
+    await refuse(stage, 'launch', 'tenant_id', bad.id);
     await stage.launch({ log });
     for (const tenant of others) await stage.becomes(tenant, 'STARTED');
     expect(await stage.view(bad)).toBeUndefined();
@@ -56,7 +57,8 @@ describe('tenant whose rows cannot be written', () => {
     expect(slots).toHaveLength(4);
   });
 
-  it('a tenant is left out while its row is locked', async () => {
+  it('a tenant is left out while its row is locked', async ({ stage }) => {
+    const { log } = listen();
     await stage.host();
     const [locked, other] = [await stage.tenant('locked'), await stage.tenant('other')];
     await stage.launch({ log });
@@ -72,10 +74,11 @@ describe('tenant whose rows cannot be written', () => {
     await locker.end();
   });
 
-  it('a discovery that cannot be written does not stop the turn', async () => {
+  it('a discovery that cannot be written does not stop the turn', async ({ stage }) => {
+    const { log, logged } = listen();
     await stage.host();
     const [bad, other] = [await stage.tenant('bad'), await stage.tenant('other')];
-    await refuse('tenant', 'id', bad.id);
+    await refuse(stage, 'tenant', 'id', bad.id);
     await stage.launch({ log });
     await stage.becomes(other, 'STARTED');
     await stage.becomes(bad, 'STARTED');
@@ -87,8 +90,11 @@ describe('tenant whose rows cannot be written', () => {
   });
 });
 
-describe('lost host', () => {
-  it('a lost host is deleted, and its tenants start elsewhere, although the row of one of them is locked', async () => {
+describe.concurrent('lost host', () => {
+  it('a lost host is deleted, and its tenants start elsewhere, although the row of one of them is locked', async ({
+    stage,
+  }) => {
+    const { log } = listen();
     const host = await stage.host();
     const [locked, other] = [await stage.tenant('locked'), await stage.tenant('other')];
     await stage.launch({ log });
@@ -101,7 +107,7 @@ describe('lost host', () => {
     const others = new Set([(await stage.host()).id, (await stage.host()).id]);
     const runsElsewhere = async (tenant: StagedTenant): Promise<boolean> =>
       others.has((await stage.view(tenant))?.host_id ?? '');
-    await lose(host.id);
+    await lose(stage, host.id);
     await until('the other tenant runs elsewhere', () => runsElsewhere(other));
     expect(await stage.control.db.rows(sql`select from host where id = ${host.id}`)).toEqual([]);
     expect(await stage.view(locked)).toMatchObject({ state: 'STARTED', host_id: host.id });
@@ -110,14 +116,15 @@ describe('lost host', () => {
     await locker.end();
   });
 
-  it('a lost host whose row is locked stops no tenant, and is killed and logged once', async () => {
+  it('a lost host whose row is locked stops no tenant, and is killed and logged once', async ({ stage }) => {
+    const { log, timesLogged } = listen();
     const host = await stage.host();
     const tenant = await stage.tenant('a');
     await stage.launch({ log });
     await stage.becomes(tenant, 'STARTED');
     await host.freeze();
     const next = await stage.host();
-    await lose(host.id);
+    await lose(stage, host.id);
     const locker = await session(stage.control.address);
     await locker.query('begin');
     await locker.query('select from control.host where id = $1 for update', [host.id]);

@@ -1,11 +1,11 @@
-/** Where a database is: an address as `pg` takes it, and how to name another database on the same server. */
+/** Addresses of databases, as `pg` accepts them, and how to address another database on the same server. */
 import type { ClientConfig } from 'pg';
 import { MillraceError } from '../errors.ts';
 
 export interface Address {
   readonly url: string;
   readonly database: string;
-  /** Which database is meant, where that is known: another may have its name by now. */
+  /** The database's oid, if it is known. Another database may have got its name meanwhile. */
   readonly oid?: number;
 }
 
@@ -21,8 +21,8 @@ export function addressOfSocket(socket: { host: string; port: number; user: stri
 }
 
 /**
- * The same server and credentials, another database. Its name is written as `pg` reads it, by decodeURI: what that does
- * not decode (`;` and `@`, say) must not be encoded, or another database would be meant.
+ * The same server and credentials, another database. `pg` reads the name with decodeURI, so characters that decodeURI does not
+ * decode, such as `;` and `@`, must not be encoded.
  */
 export function onDatabase(address: Pick<Address, 'url'>, database: string, oid?: number | null): Address {
   const url = new URL(address.url);
@@ -33,17 +33,17 @@ export function onDatabase(address: Pick<Address, 'url'>, database: string, oid?
 }
 
 /**
- * The name leads to another database than the one that is meant: to whoever asks, as if there were none of that name. So
- * PostgreSQL's own code for that says it.
+ * The name leads to another database than the intended one. For the caller that is the same as a missing database, so the error
+ * has PostgreSQL's code for that.
  */
 export function refuseOther({ database, oid }: Address, found: number): void {
   if (oid === undefined || oid === found) return;
   throw Object.assign(new Error(`database ${JSON.stringify(database)} is another one now`), { code: '3D000' });
 }
 
-/** Whether an address can mean a database of that name and no other: `#`, `?` and steps like `..` have a meaning of their own. */
+/** Whether a URL can address a database of that name: `#`, `?` and steps like `..` have another meaning in URLs. */
 export function isAddressable(database: string): boolean {
-  // what cannot be written, or could not be read, as text
+  // names that cannot be encoded or decoded as text
   if (database === '' || database.includes('\uFFFD') || Buffer.from(database).toString() !== database) return false;
   const url = new URL('postgres://localhost');
   url.pathname = `/${encodeURI(database)}`;
@@ -64,7 +64,7 @@ export function clientConfig(address: Address, application: string): ClientConfi
   };
 }
 
-/** For logs and errors: never with a password (I12). */
+/** For logs and errors, without the password (I12). */
 export function describe({ url, database }: Address): string {
   const parsed = new URL(url);
   return `${database} at ${parsed.searchParams.get('host') ?? `${parsed.hostname}:${parsed.port || 5432}`}`;

@@ -1,4 +1,4 @@
-/** Disciplines a clock to a database server: measured at the start, every 10 s, and when this machine's clocks part. */
+/** Keeps a clock in step with a database server's: measured at the start, every 10 s, and after a clock of this machine was set. */
 import { performance } from 'node:perf_hooks';
 import { type Db, sql } from '../kernel/sql.ts';
 import { every, type Service } from '../kernel/service.ts';
@@ -8,7 +8,7 @@ const measureEveryMs = 10_000;
 const lookEveryMs = 1_000;
 const partedMs = 100;
 
-/** In a transaction, so that the wait for a connection is over before the round trip begins: it would put us ahead. */
+/** In a transaction, so that the measured round trip does not include the wait for a connection. */
 export function measure(db: Db, time: DisciplinedTime): Promise<void> {
   return db.transaction(async (tx) => {
     const sentAt = performance.now();
@@ -19,7 +19,7 @@ export function measure(db: Db, time: DisciplinedTime): Promise<void> {
   });
 }
 
-/** `start` returns once the clock is known. */
+/** `start` returns after the first measurement. */
 export function clock(db: Db, time: DisciplinedTime, onError: (error: unknown) => void): Service {
   let measuredAt = 0;
   let gap = 0;

@@ -1,4 +1,4 @@
-/** Making sure that a database exists, and is the one that is meant; where the role may not make one, the statement to run is named. */
+/** Creates missing databases, and checks that a database is the intended one. If the role may not create one, the error names the statement to run. */
 import { Client, type ClientBase } from 'pg';
 import { MillraceError, sqlStateOf } from '../errors.ts';
 import { onClient, sql } from '../kernel/sql.ts';
@@ -8,14 +8,14 @@ const noSuchDatabase = '3D000';
 const alreadyThere = new Set(['42P04', '23505']);
 const notAllowed = '42501';
 
-/** Returns whether it was made now. */
+/** Returns whether this call has created it. */
 export async function ensureDatabase(address: Address): Promise<boolean> {
   if (await exists(address)) return false;
   const statement = `create database ${quoted(address.database)} encoding 'UTF8' template template0`;
   try {
     await withClient(onDatabase(address, 'postgres'), (client) => client.query(statement));
   } catch (error) {
-    // several that start at once all try; one makes it
+    // several processes may start at once; one of them creates it
     if (alreadyThere.has(sqlStateOf(error) ?? '')) return false;
     if (sqlStateOf(error) !== notAllowed) throw error;
     throw new MillraceError(
@@ -27,7 +27,7 @@ export async function ensureDatabase(address: Address): Promise<boolean> {
   return true;
 }
 
-/** All of them; what cannot be had is told for all at once, each with the statement to run. */
+/** Creates all that are missing. One error names all that cannot be created, each with the statement to run. */
 export async function ensureDatabases(addresses: readonly Address[]): Promise<void> {
   const results = await Promise.allSettled(addresses.map((address) => ensureDatabase(address)));
   const reasons = results.flatMap((result): unknown[] => (result.status === 'rejected' ? [result.reason] : []));
@@ -57,7 +57,7 @@ export async function withClient<T>(address: Address, work: (client: Client) => 
   }
 }
 
-/** What somebody else's connection has seen is no proof: between the two, another database may have taken the name. */
+/** Checks on its own connection, because another database may have got the name since an earlier check. */
 export async function proveDatabase(client: ClientBase, address: Address): Promise<void> {
   const { oid } = await onClient(client).one<{ oid: number }>(sql`
     select oid from pg_database where datname = current_database()`);

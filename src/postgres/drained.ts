@@ -113,16 +113,16 @@ function stuck({ ended, left }: Terminated, cause: unknown): MillraceError {
 /** Connections of engines, by their backends. */
 export interface Terminated {
   readonly ended: readonly number[];
-  /** Another role's, which ours may not end. */
+  /** Those of another role, which our role may not end. */
   readonly left: readonly number[];
 }
 
-/** Of a row `l` of `pg_locks`: a connection of an engine holds it, in whichever database; not this one. */
+/** Whether a row `l` of `pg_locks` belongs to a connection of an engine, in any database, other than this session. */
 export const isEngines = sql`
   l.locktype = 'advisory' and l.classid = ${locks.drain[0]}::integer::oid and l.objid = ${locks.drain[1]}::integer::oid
   and l.objsubid = 2 and l.mode = 'ShareLock' and l.granted and l.pid <> pg_backend_pid()`;
 
-/** Ends every connection of an engine to these databases; to ours if none is named. */
+/** Ends every connection of an engine to these databases. Default: to the current one. */
 export async function terminateHolders(
   db: Db,
   of?: { name: string } | { oids: readonly number[] },
@@ -145,7 +145,7 @@ export const mayEnd = sql`
    or (pg_has_role('pg_signal_backend', 'usage')
        and not (select rolsuper from pg_roles where pg_roles.oid = a.usesysid)))`;
 
-/** Whether the backend `a` of `pg_stat_activity` was told to end: one that our role may not end raises an error. */
+/** Ends the backend `a` of `pg_stat_activity` and returns true. Returns false if our role may not end it, which would raise an error. */
 export const terminated = sql`
   case when ${mayEnd} then pg_terminate_backend(a.pid) is not null else false end`;
 

@@ -42,7 +42,7 @@ async function readFormerChecksums(folder: string): Promise<Readonly<Record<stri
 
 const formerShape = z.record(z.string(), z.array(z.string()));
 
-/** Whether what was applied with this checksum is this migration. */
+/** Whether a migration that was applied with this checksum is this one. */
 export function hasChecksum({ checksum, formerChecksums = [] }: Migration, applied: string): boolean {
   return checksum === applied || formerChecksums.includes(applied);
 }
@@ -61,7 +61,7 @@ export interface MigrateOptions {
   readonly version: string;
 }
 
-/** Brings one database up to date; answers the names of what was applied. The client must have no transaction open. */
+/** Migrates a database. Returns the names of the applied migrations. The client must have no open transaction. */
 export function migrate(client: ClientBase, options: MigrateOptions): Promise<string[]> {
   return onClient(client).transaction(async (tx) => {
     await tx.exec(sql`select pg_advisory_xact_lock(${locks.migrate[0]}::integer, ${locks.migrate[1]}::integer)`);
@@ -69,7 +69,7 @@ export function migrate(client: ClientBase, options: MigrateOptions): Promise<st
   });
 }
 
-/** The same in a transaction of the caller's, who has seen to it that nobody else migrates. */
+/** The same in a transaction of the caller, which prevents concurrent migrations. */
 export async function migrateWithin(client: ClientBase, tx: Db, options: MigrateOptions): Promise<string[]> {
   await prepare(client, options.schema);
   const [installed] = await tx.rows<Installed>(sql`
@@ -104,14 +104,14 @@ function namesOf(pending: readonly Migration[], functions: FunctionSet | undefin
 }
 
 /**
- * Whether the version that is recorded may stay. A tenant's names its engine, to the letter; in the control database an
- * older release that happens to know all migrations leaves a newer one's alone.
+ * Whether the recorded version stays. A tenant's version names its engine exactly. In the control database, an older release
+ * that knows all migrations does not overwrite the version of a newer one.
  */
 function isServed({ schema, version }: MigrateOptions, installed: string): boolean {
   return schema === 'millrace' ? installed === version : !isNewer(version, installed);
 }
 
-/** What `migrate` would do; rejects as it would. Changes nothing. One round trip: each start of a scheduler calls it. */
+/** What `migrate` would do; rejects as it would. Changes nothing. It takes one round trip, because each start of a scheduler calls it. */
 export async function pendingMigrations(client: ClientBase, options: MigrateOptions): Promise<string[]> {
   const { schema, migrations } = options;
   try {
@@ -129,20 +129,20 @@ export async function pendingMigrations(client: ClientBase, options: MigrateOpti
   }
 }
 
-/** A tenant has one engine, and an older one never knew what a newer one wrote. Processes of a release come in any order. */
+/** For tenants only: an older engine does not know what a newer one wrote. Processes of several releases share a control database. */
 function refuseDowngrade({ schema, version }: MigrateOptions, installed: string | undefined): void {
   if (schema !== 'millrace' || installed === undefined || !isNewer(installed, version)) return;
   throw new MillraceError('conflict', `the tenant is at ${installed}; engine ${version} is older`);
 }
 
-/** Whether there is a schema that Millrace has made in a tenant's database, or what is left of one. */
+/** Whether a tenant's database has a schema of Millrace, or remains of one. */
 export async function hasMigrations(client: ClientBase): Promise<boolean> {
   const { there } = await onClient(client).one<{ there: boolean }>(sql`
     select to_regclass('millrace.migration') is not null as there`);
   return there;
 }
 
-/** What somebody else has put there would be taken for ours, and dropped with it some day. */
+/** Refuses a schema with foreign objects: Millrace would treat them as its own, and drop them with the schema. */
 async function refuseForeign(client: ClientBase, schema: string): Promise<void> {
   const { found } = await onClient(client).one<{ found: string | null }>(sql`
     select min(relname) as found
@@ -156,7 +156,7 @@ async function refuseForeign(client: ClientBase, schema: string): Promise<void> 
   );
 }
 
-/** What is there is not made again: "if not exists" asks for the right to make it first, which only a first start needs. */
+/** Creates only what is missing: `if not exists` requires the privilege to create even if the object exists. */
 async function prepare(client: ClientBase, schema: string): Promise<void> {
   await refuseForeign(client, schema);
   const { there } = await onClient(client).one<{ there: boolean }>(sql`
@@ -208,7 +208,7 @@ function recorded(tx: Db): Promise<Recorded[]> {
   return tx.rows<Recorded>(sql`select number, name, checksum from migration order by number`);
 }
 
-/** What is still to be applied; a database that is ahead of us, or whose past differs from ours, is left alone. */
+/** The migrations that are still to be applied. Rejects a database with newer migrations or another history. */
 function unapplied(migrations: readonly Migration[], done: readonly Recorded[]): Migration[] {
   for (const row of done) {
     const ours = migrations[row.number - 1];

@@ -1,25 +1,25 @@
 /**
  * Settings of a PostgreSQL server that cost Millrace speed and that its own sessions cannot change, each with the remedy.
- * What a session can change, `setUp` of the pools has changed already: `jit` is listed only where that had no effect.
+ * `setUp` of the pools has already changed those that a session can change: `jit` is listed only if that had no effect.
  */
 import { type Db, sql } from '../kernel/sql.ts';
 
 export interface SlowSetting {
   readonly name: string;
   readonly value: string;
-  /** What it costs, and what to do. */
+  /** The cost, and the remedy. */
   readonly advice: string;
 }
 
 export interface ServerSpeed {
-  /** As the server says it, such as `15.18 (Debian 15.18-0+deb12u1)`. */
+  /** As the server reports it, such as `15.18 (Debian 15.18-0+deb12u1)`. */
   readonly version: string;
   readonly slow: SlowSetting[];
 }
 
 export interface ServerSetting {
   readonly name: string;
-  /** In words of the server's administrator, such as `32MB`. */
+  /** With a unit, as in postgresql.conf, such as `32MB`. */
   readonly value: string;
   /** In the setting's base unit, such as pages of 8 kB. */
   readonly setting: string;
@@ -72,7 +72,7 @@ export function findSlowSettings(settings: readonly ServerSetting[]): SlowSettin
   });
 }
 
-/** As a session of this pool has them. */
+/** The settings of a session of this pool. */
 export async function readServerSpeed(db: Db): Promise<ServerSpeed> {
   const rows = await db.rows<{ name: string; value: string; setting: string; version: string }>(sql`
     select name, current_setting(name) as value, setting, current_setting('server_version') as version

@@ -15,16 +15,16 @@ export interface DatabaseFault {
   /** `silent`: no answer. `unreachable`: no connection. `no_writes`: it answers, and refuses to write. */
   readonly kind: 'silent' | 'unreachable' | 'no_writes';
   readonly since: Date;
-  /** One sentence without the server's words, for anybody who asks. */
+  /** One sentence without the server's message, for callers without a key. */
   readonly summary: string;
-  /** The same with the server's words. */
+  /** The same with the server's message. */
   readonly detail: string;
 }
 
 export interface VitalsOptions {
   /** Any statement that only reads. */
   readonly read: () => Promise<unknown>;
-  /** The time that faults are dated by, in milliseconds since the epoch. */
+  /** The clock for the times of faults, in milliseconds since the epoch. */
   readonly now?: () => number;
   readonly onChange?: (fault: DatabaseFault | undefined) => void;
   readonly answerMs?: number;
@@ -32,7 +32,7 @@ export interface VitalsOptions {
 
 const readEveryMs = 500;
 const usualAnswerMs = 1_000;
-/** One write may fail for a reason of its own: a row that somebody has locked. */
+/** A single write may fail for its own reason, such as a locked row. */
 const fewestWrites = 2;
 
 interface Failing {
@@ -62,7 +62,7 @@ export class DatabaseVitals {
         (error: unknown) => ({ error }),
       );
       const { error } = (await within(answerMs, ended)) ?? { error: silence };
-      // this process may have stood still itself, with the answer waiting for it
+      // this process itself may have been suspended while the answer arrived
       if (error === silence && performance.now() - began > 2 * answerMs) return;
       this.#reading = error === undefined ? undefined : again(this.#reading, error, sentMs);
       this.#tell();
@@ -70,9 +70,9 @@ export class DatabaseVitals {
     this.service = every(readEveryMs, 'vitals', look, () => {});
   }
 
-  /** A write has ended: well, or with this error. */
+  /** Records that a write has succeeded, or failed with this error. */
   noteWrite(error?: unknown): void {
-    // a lost connection says nothing of writes; reads tell of it
+    // a lost connection is noticed by reads, and shows nothing about writes
     if (error !== undefined && isConnectionLoss(error)) return;
     this.#writing = error === undefined ? undefined : again(this.#writing, error, this.#now());
     this.#tell();
@@ -96,7 +96,7 @@ function again(before: Failing | undefined, error: unknown, atMs: number): Faili
   return { sinceMs: before?.sinceMs ?? atMs, times: (before?.times ?? 0) + 1, error };
 }
 
-/** A server whose disk is full ends and does not come back: the writes that it refused before are the cause. */
+/** A server with a full disk ends and does not start again; the rejected writes before that name the cause. */
 function readFault({ sinceMs, error }: Failing, writing: Failing | undefined): DatabaseFault {
   const since = new Date(sinceMs);
   const before = writing === undefined ? '' : `; before that, it refused writes: ${causeOf(writing.error)}`;
@@ -119,7 +119,7 @@ function causeOf(error: unknown): string {
   return codeInWords(error, sqlStateOf(error) ?? 'unknown');
 }
 
-/** The code alone tells nothing of hosts and roles. */
+/** Only the code, because messages name hosts and roles. */
 function codeInWords(error: unknown, code: string): string {
   if (isErrno.test(code)) return code;
   return databaseTrouble(error) ?? `SQLSTATE ${code}`;

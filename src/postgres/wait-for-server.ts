@@ -1,6 +1,6 @@
 /**
- * What a process does while it starts, on a server that it has reached a moment ago: a server that goes away just then, or
- * ends connections, is waited for like at any later time; but not by a process that is to end.
+ * Retries a step of a process's start while its server, which it had reached before, is away or ends connections. It gives up
+ * when the process is stopped.
  */
 import { isConnectionLoss } from '../errors.ts';
 import { persist, reconnect } from '../kernel/backoff.ts';

@@ -2,8 +2,8 @@
  * Wake-ups between processes, of the kinds that `contract/channels.ts` lists. NOTIFY works within one database, so all of
  * them go through the control database, on one connection per process that both listens and notifies.
  *
- * 1. Listeners of this process are called at once, other processes hear by one NOTIFY for all that gathered meanwhile. Those
- *    of a patient kind gather for some milliseconds, unless others leave before.
+ * 1. Listeners of this process are called at once. Other processes get one NOTIFY for all wake-ups that gathered meanwhile.
+ *    Those of a patient kind gather for some milliseconds, unless others are sent before.
  * 2. After a lost connection every listener is called without a payload, because it may have missed something.
  * 3. A payload that is too long, or that does not parse here, is left out.
  */
@@ -25,31 +25,31 @@ const maxPayloadBytes = 2_000;
 /** How long wake-ups of patient kinds gather. People do not notice, and a chain of short tasks sends many. */
 const gatherMs = 20;
 
-/** Without a connection by then, the process starts all the same. */
+/** How long a start waits for the connection. The process starts without it, too. */
 const longestStartMs = 5_000;
 
 type Listener<K extends WakeKind> = (payload: WakePayload<K> | undefined) => void;
-/** `about` is undefined when something may have been missed about anything. */
+/** `about` is undefined if wake-ups about any subject may have been missed. */
 type AnyListener<K extends WakeKind> = (about: string | undefined, payload: WakePayload<K> | undefined) => void;
 
-/** What senders and receivers need of the hub. */
+/** The part of the hub for senders and receivers. */
 export interface WakeUps {
   /** Call it after the commit that it announces. `about`: a tenant's or host's id, or `everyone`. */
   send<K extends WakeKind>(kind: K, about: string, payload?: WakePayload<K>): void;
-  /** Listens for one tenant or host, or for what concerns everyone. Returns how to stop listening. */
+  /** Listens for one tenant or host, or for `everyone`. Returns a function that removes the listener. */
   on<K extends WakeKind>(kind: K, about: string, listener: Listener<K>): () => void;
-  /** Listens for a kind, whatever it is about. */
+  /** Listens for a kind, about any subject. */
   onAny<K extends WakeKind>(kind: K, listener: AnyListener<K>): () => void;
 }
 
 type Heard = (about: string | undefined, payload: unknown) => void;
 
-/** Listeners to a kind about anything stand under this; no id and no name is empty. */
+/** The key of listeners for any subject. No id and no name is empty. */
 const anything = '';
 
 export class WakeHub implements WakeUps {
   readonly #origin = newId().slice(-12);
-  /** By kind and by what they listen about. */
+  /** By kind and subject. */
   readonly #listeners = new Map<string, Set<Heard>>();
   readonly #pending = new Set<string>();
   readonly #address: Address;
@@ -108,17 +108,17 @@ export class WakeHub implements WakeUps {
     }
   }
 
-  /** Something may have been missed. */
+  /** Calls all listeners, because wake-ups may have been missed. */
   #tellAll(): void {
     const all = Array.from(this.#listeners, ([key, set]) => Array.from(set, (heard) => ({ key, heard }))).flat();
     for (const { key, heard } of all) this.#call(key, () => heard(undefined, undefined));
   }
 
-  /** One NOTIFY statement in flight; whatever gathers meanwhile shares the next. */
+  /** One NOTIFY statement at a time; wake-ups that gather meanwhile share the next one. */
   async #flush(): Promise<void> {
     if (this.#sending) return;
     this.#sending = true;
-    // what is sent in the same turn goes along, and whatever is to be done here goes first
+    // after this turn of the event loop, so that wake-ups of the same turn are included and local work goes first
     await nextTurn();
     clearTimeout(this.#gathering);
     this.#gathering = undefined;
@@ -137,7 +137,7 @@ export class WakeHub implements WakeUps {
       return true;
     } catch (error) {
       this.#log.debug({ err: error }, 'wake-ups could not be sent');
-      // those of a lost connection go with the next one's; what the server refused, sweeps will find
+      // after a lost connection they are sent on the next one; sweeps make up for those that the server rejected
       if (isConnectionLoss(error)) for (const key of keys) this.#pending.add(key);
       return false;
     }
@@ -183,7 +183,7 @@ export class WakeHub implements WakeUps {
     };
   }
 
-  /** Returns a moment after the connection was lost; rejects if there is none. */
+  /** Returns shortly after the connection was lost. Rejects if it cannot be opened. */
   async #listenWhileConnected(signal: AbortSignal, onConnected: () => void): Promise<void> {
     const client = await this.#connect();
     this.#client = client;

@@ -9,7 +9,7 @@ import {
   messagesAbout,
   type TestLife,
 } from '../../test/harness/tenant-life.ts';
-import { pause } from '../kernel/service.ts';
+import { until } from '../../test/harness/until.ts';
 import { sql } from '../kernel/sql.ts';
 import { clientConfig } from '../postgres/address.ts';
 import { createTenant } from './create.ts';
@@ -49,7 +49,20 @@ async function asOwner(name: string): Promise<Life> {
   return { ...life, controlAddress: { ...life.controlAddress, url: url.href } };
 }
 
-describe('drop', () => {
+/** Whether a second statement that renames the database is running. */
+function isRenamedAgain(name: string): () => Promise<boolean> {
+  const begun = new Set<string>();
+  return async () => {
+    const rows = await life.control.rows<{ at: Date }>(sql`
+      select query_start as at
+        from pg_stat_activity
+       where pid <> pg_backend_pid() and state = 'active' and query ilike ${`alter database%${name}%rename%`}`);
+    for (const { at } of rows) begun.add(at.toISOString());
+    return begun.size > 1;
+  };
+}
+
+describe.concurrent('drop', () => {
   it('dropping sends a STOP and removes database, row and keys, although a scheduler is connected', async () => {
     const name = await make();
     const holder = await holdDrain(addressOf(name), life.hub);
@@ -144,7 +157,7 @@ describe('drop', () => {
   });
 });
 
-describe('rename', () => {
+describe.concurrent('rename', () => {
   it('renaming also renames a database of the same name, after a RESTART that waits for the transaction', async () => {
     const [name, to] = [await make(), life.name()];
     const { id } = (await findLifeRow(life.control, name)) ?? {};
@@ -189,7 +202,7 @@ describe('rename', () => {
     const guest = await enter(name);
     const { rows } = await guest.query<{ pid: number }>('select pg_backend_pid() as pid');
     // connects while PostgreSQL waits for the second time, and gets in when PostgreSQL has given up
-    const late = pause(7_000).then(() => enter(name));
+    const late = until('the second attempt has begun', isRenamedAgain(name)).then(() => enter(name));
     await expect(renameTenant(life, name, { name: to, actor })).rejects.toThrow(
       new RegExp(`other users; it is held by backend ${rows[0]?.pid} \\(a guest\\)$`),
     );

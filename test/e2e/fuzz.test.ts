@@ -166,7 +166,7 @@ function encode(text: string): string {
   return text.isWellFormed() ? encodeURIComponent(text) : '%ED%A0%80';
 }
 
-/** Faults are told in our words. */
+/** Faults are described in our own words, not in those of a library. */
 const validatorsWords = /Invalid (?:input|option|string|key|record|ISO|URL)|Unrecognized key|Too (?:big|small)/;
 
 function judge(key: string, endpoint: Endpoint, { status, type, text }: Shown): void {

@@ -14,7 +14,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => world?.close());
 
-/** Of the active launcher. */
+/** The pid of the active launcher. */
 const activePid = (): Promise<number> =>
   until('a launcher is active', async () => {
     const row = await world.inControl((db) =>

@@ -41,7 +41,7 @@ function start(args: readonly string[], env: Readonly<Record<string, string>> = 
 
 const groupOf = ({ child }: Started): number => -(child.pid ?? Number.NaN);
 const gone = (pids: readonly number[]) => until('they are gone', () => !pids.some(isProcessRunning));
-/** Of the host that runs the default tenant, once one does. */
+/** The pid of the host that runs the default tenant; waits for it. */
 const hostOfDefault = (): Promise<number> =>
   until('the default tenant runs', async () => {
     const row = await world.inControl((db) =>
@@ -90,7 +90,7 @@ describe('host', () => {
       try {
         process.kill(groupOf(launcher), signal);
       } catch {
-        // the group is gone by now: so be it
+        // the process group has already ended
       }
     }
     await launcher.exit;

@@ -1,4 +1,4 @@
-/** The quick ones; `npm run chaos` has them all. */
+/** The misbehaving schedulers that are quickly noticed; `npm run chaos` has all kinds. */
 import { testMisbehaving } from '../chaos/misbehaving.ts';
 
 testMisbehaving([['throws', /crashed: .*mischief: it will not start/]], ['exits']);

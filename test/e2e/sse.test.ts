@@ -127,7 +127,7 @@ describe('event stream', () => {
     let breaks = 0;
     while (finished() < expectedRuns) {
       const stream = await open('', { 'last-event-id': String(pieces.at(-1)?.id ?? from) });
-      // whatever the first read brings, and then away, in the middle of a message perhaps
+      // disconnects after the first read, possibly in the middle of a message
       const text = await stream.until((seen) => seen.includes('data: '));
       await stream.leave();
       pieces.push(...parse(text));
@@ -135,7 +135,7 @@ describe('event stream', () => {
     }
     await started;
     const last = pieces.at(-1)?.id;
-    // what came later the pieces do not have
+    // the pieces lack later events
     const read = await readUntil(whole, (event) => event.id === last);
     const all = read.slice(0, read.findIndex(({ id }) => id === last) + 1);
     await whole.leave();

@@ -18,7 +18,7 @@ import { until } from '../harness/until.ts';
 
 let product: Product;
 beforeAll(async () => {
-  // what nobody hears of comes back soon
+  // a short lease: runs whose worker is lost come back soon
   product = await startProduct({ env: { MILLRACE_LEASE: '6s' } });
 });
 afterAll(async () => {

@@ -121,7 +121,7 @@ describe.skipIf(!needs('chromium'))('web interface', () => {
     expect(workers).toHaveLength(1);
     const asked: string[] = [];
     for (const page of pages) page.on('request', (request) => asked.push(request.url()));
-    // a new minute is a change: what is counted by the hour is counted anew
+    // a new minute is a change: counts per hour are read again
     await until('no requests are sent', async () => {
       asked.length = 0;
       await pages[0]?.waitForTimeout(4_000);
@@ -150,7 +150,7 @@ describe.skipIf(!needs('chromium'))('web interface', () => {
   it('no chart is wider than its column, even before it is redrawn for a new width', async () => {
     const size = { width: 390, height: 800 };
     const { context, open } = await signIn(browser, product, product.rootKey, { viewport: size });
-    // as it is for the frame in which nobody has been told of the new width yet
+    // as in the frame before the charts react to the new width
     await context.addInitScript(`
       const Observer = window.ResizeObserver;
       window.ResizeObserver = class extends Observer {

@@ -115,7 +115,7 @@ describe.skipIf(!needs('chromium'))('tenants in the web interface', () => {
     await answered;
     await button('Restart').waitFor();
     expect(await button('Upgrade').count()).toBe(0);
-    // what the server would list
+    // as the server would list it
     await page.route('**/api/engines', async (route) => {
       const response = await route.fetch();
       const { items } = (await response.json()) as { items: { version: string }[] };

@@ -19,7 +19,7 @@ const instants = 10_000;
 const oldest = '2026-01-01T00:00:00.000Z';
 const newest = new Date(Date.parse(oldest) + (instants - 1) * 60_000).toISOString();
 
-/** `wait` ends when a file is there; `check` ends badly, and `tell` hears of it. */
+/** `wait` ends when a file exists; `check` fails, and `tell` runs after that failure. */
 const pipeline = (file: string) => ({
   project: 'shop',
   name: 'pipeline',
@@ -202,7 +202,7 @@ describe.skipIf(!needs('chromium'))('views of a job', () => {
     await cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
     const before = await busyMs(cdp);
     const { frames, elements } = await page.getByRole('grid').evaluate(slide, instants);
-    // what the page itself works for a frame, whoever else uses this machine
+    // the page's own processor time per frame, independent of other load on the machine
     expect(((await busyMs(cdp)) - before) / frames).toBeLessThan(80);
     expect(elements).toBeLessThan(2_500);
     await page.getByRole('rowheader', { name: `${shown(oldest)}, failure` }).waitFor();
@@ -249,7 +249,7 @@ async function busyMs(cdp: CDPSession): Promise<number> {
   return (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? 0) * 1_000;
 }
 
-/** What of the page's own world `slide` names: the compiler knows that of Node. */
+/** The browser's globals that `slide` uses; the compiler only knows those of Node. */
 interface InPage {
   readonly ownerDocument: { querySelectorAll(selector: string): { readonly length: number } };
   scrollTop: number;

@@ -72,7 +72,7 @@ async function work(): Promise<void> {
   });
 }
 
-/** People who look, all the time; answers how often they were told to come back later, and of anything worse. */
+/** Users who read all the time. Returns how often they were asked to retry later, and any other failure. */
 async function look(signal: AbortSignal): Promise<{ asked: number; later: number; worse: string[] }> {
   const seen = { asked: 0, later: 0, worse: [] as string[] };
   while (!signal.aborted) {

@@ -222,7 +222,7 @@ describe('API that is away', () => {
     await waitForOutput(first, run, /before/);
     await first.stop();
     await writeFile(mark, '');
-    // two megabytes are more than is held up for, while the API answers: nobody waits for one that is away
+    // two megabytes exceed the buffer: output waits only while the API answers, not while it is away
     await until('the task has ended', () => existsSync(`${mark}.done`) || undefined);
     const second = await startProduct({ home, args });
     try {

@@ -36,9 +36,9 @@ export type Mischief =
   | 'throws'
   /** Its start never completes. */
   | 'never-starts'
-  /** Starts, but its probe never answers. */
+  /** Starts, and reports that a vital part makes no progress. */
   | 'hangs'
-  /** Starts, but its probe rejects. */
+  /** Starts, and reports that a vital part fails at every attempt. */
   | 'stuck'
   /** Blocks the event loop for ever while it starts. */
   | 'spins'
@@ -137,6 +137,7 @@ const mischief = `
 function withMischief(ctx: any, scheduler: any): any {
   const never = () => new Promise<never>(() => {});
   const soon = (work: () => void) => void setTimeout(work, 200);
+  const startedAt = new Date();
   let kinds = new Set<string>();
   const hoard: unknown[] = [];
   return {
@@ -160,10 +161,11 @@ function withMischief(ctx: any, scheduler: any): any {
       if (kinds.has('never-stops')) await never();
       await scheduler.stop();
     },
-    async probe() {
-      if (kinds.has('hangs')) await never();
-      if (kinds.has('stuck')) throw new Error('mischief: it is stuck');
-      await scheduler.probe();
+    faults() {
+      const part = { doing: 'mischief', isVital: true, since: startedAt, failingMs: Date.now() - startedAt.getTime() };
+      if (kinds.has('hangs')) return [{ ...part, underWayMs: part.failingMs, message: null }];
+      if (kinds.has('stuck')) return [{ ...part, message: 'it is stuck' }];
+      return scheduler.faults();
     },
   };
 }

@@ -1,10 +1,12 @@
 /** A control database with launchers, played hosts, and tenants whose databases hold just enough to be inspected. */
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
+import { test } from 'vitest';
 import { everyone } from '../../src/contract/channels.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { silent } from '../../src/kernel/log.ts';
 import type { Service } from '../../src/kernel/service.ts';
+import { splitInto } from '../../src/kernel/split-into.ts';
 import { sql } from '../../src/kernel/sql.ts';
 import { type LauncherOptions, makeLauncher } from '../../src/launcher/launcher.ts';
 import { announce, awaitOutcome, type MessageKind, sendMessage, type SentMessage } from '../../src/control/messages.ts';
@@ -55,8 +57,20 @@ export interface Stage {
   /** Waits until the tenant has this state, and this code if one is given. */
   becomes(tenant: StagedTenant, state: string, code?: string | null): Promise<LaunchView>;
   limit(maxBackgroundWorkers: number): Promise<void>;
+  /** Waits for this number of whole turns of the active launcher, to show that it leaves something as it is. */
+  turns(count: number): Promise<void>;
   close(): Promise<void>;
 }
+
+/** A test with a stage of its own, so that tests can run at the same time. */
+export const stageTest = test.extend<{ stage: Stage }>({
+  // oxlint-disable-next-line no-empty-pattern -- vitest reads the names of fixtures from the pattern
+  stage: async ({}, use) => {
+    const stage = await makeStage();
+    await use(stage);
+    await stage.close();
+  },
+});
 
 /** Opens a session that stays open until it is ended. */
 export async function session(address: Address): Promise<Client> {
@@ -170,12 +184,18 @@ async function stageOn(control: ControlDatabase): Promise<Stage> {
         on conflict (name) do update set value = excluded.value`);
       hub.send('host_reports', everyone);
     },
+    async turns(count) {
+      const nobody = { id: newId(), name: 'nobody', address: control.address };
+      // each is settled in a turn of its own; the first of these turns may have begun before
+      for (let i = 0; i <= count; i++) await stage.outcome(await stage.send(nobody, 'start'));
+    },
     async close() {
       await Promise.all(services.map((service) => service.stop()));
       await Promise.all(hosts.map((host) => host.freeze()));
       await hub.service.stop();
-      for (const database of databases)
-        await administer(onDatabase(control.address, 'postgres'), `drop database if exists ${database} with (force)`);
+      const drop = (database: string): Promise<void> =>
+        administer(onDatabase(control.address, 'postgres'), `drop database if exists ${database} with (force)`);
+      for (const some of splitInto(10, databases)) await Promise.all(some.map(drop));
       await control.close();
     },
   };

@@ -1,6 +1,6 @@
 /**
  * Everything that tenant life needs in tests: a control database, engines of several versions, and a played launcher. The
- * launcher settles one message at a time, after its transaction has ended.
+ * launcher settles one message of each tenant at a time, after its transaction has ended.
  */
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
@@ -116,7 +116,7 @@ export async function makeTestLife(
   };
 }
 
-/** Settles one message at a time, once its transaction has ended. */
+/** Settles one message of each tenant at a time, once its transaction has ended. */
 function playedLauncher(db: Db): Service {
   return every(
     10,
@@ -133,7 +133,7 @@ function playedLauncher(db: Db): Service {
                  else 'started'
                end,
                settled_at = case when pg_xact_status(xid) = 'in progress' then null else clock_timestamp() end
-         where id = (select min(id) from message where settled_at is null)`);
+         where id in (select min(id) from message where settled_at is null group by tenant_id)`);
     },
     () => {},
   );

@@ -1,8 +1,9 @@
 /**
  * The time of a simulated world. It stands still until the world moves it. A sleeper wakes when the clock has been moved
  * far enough. This includes product code that sleeps on Node's own timers: a suite that simulates replaces those of
- * `node:timers/promises` by `sleepOnClock`.
+ * `node:timers/promises` by `timersOnClock`.
  */
+import { promisify } from 'node:util';
 import type { Time } from '../../src/kernel/time.ts';
 
 interface Sleeper {
@@ -68,10 +69,12 @@ export function useClock(clock: VirtualClock): void {
   current = clock;
 }
 
-/** Replaces `setTimeout` of `node:timers/promises`. */
-export async function sleepOnClock(ms = 0, value?: unknown, options: { signal?: AbortSignal } = {}): Promise<unknown> {
+async function sleepOnClock(ms = 0, value?: unknown, options: { signal?: AbortSignal } = {}): Promise<unknown> {
   if (current === undefined) throw new Error('no world is being simulated');
   await current.until(current.now() + ms, options.signal);
   if (options.signal?.aborted) throw new Error('aborted');
   return value;
 }
+
+/** Replaces `node:timers/promises`. */
+export const timersOnClock = { setTimeout: sleepOnClock, setImmediate: promisify(setImmediate) };

@@ -3,15 +3,11 @@
  * command that repeats it, such as `MILLRACE_SEED=7 npx vitest run test/simulation`, which also prints the whole trace.
  * `MILLRACE_SEEDS=5000` runs more seeds.
  */
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { type Bench, makeBench } from './bench.ts';
 import { simulate, type Verdict } from './simulate.ts';
 
-vi.mock('node:timers/promises', async () => ({
-  setTimeout: (await import('./clock.ts')).sleepOnClock,
-  setImmediate: promisify(setImmediate),
-}));
+vi.mock('node:timers/promises', async () => (await import('./clock.ts')).timersOnClock);
 
 const only = process.env['MILLRACE_SEED'];
 const count = Number(process.env['MILLRACE_SEEDS'] ?? 100);

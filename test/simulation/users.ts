@@ -126,7 +126,8 @@ export class Users {
 
   async #clear(plan: JobPlan): Promise<void> {
     const job = plan.name;
-    const instantMs = await this.#someInstant(plan);
+    const someMs = await this.#someInstant(plan);
+    const instantMs = (await this.#retriedInstant(job)) ?? someMs;
     const params = { id: this.#idOf(job), instant: new Date(instantMs).toISOString() };
     await this.#world.step('user', `clears ${job} ${clockTime(instantMs)}`, { kind: 'clear', job, instantMs }, () =>
       this.#call('DELETE /api/jobs/{id}/tokens/{instant}', { params }),
@@ -189,6 +190,17 @@ export class Users {
     await this.#world.step('user', `deletes ${job.name}`, { kind: 'delete', job: job.name }, () =>
       this.#call('DELETE /api/jobs/{id}', { params }),
     );
+  }
+
+  /** The earliest instant at which a retry of the job waits. Few do, so a clear would seldom meet one by chance. */
+  async #retriedInstant(job: string): Promise<number | undefined> {
+    const first = await this.#world.db.maybeOne<{ instant: Date }>(sql`
+      select instant
+        from retry
+       where task_id in (select id from task where job_id = ${this.#idOf(job)})
+       order by instant
+       limit 1`);
+    return first?.instant.getTime();
   }
 
   /** A random instant: one at which the job has something waiting, or one near now by its triggers. */

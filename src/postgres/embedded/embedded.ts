@@ -1,13 +1,12 @@
 /**
- * The embedded PostgreSQL server of a home: made at first start, adopted when it outlived the `up` that started it,
- * ended by `stop` or by `millrace down`.
+ * The embedded PostgreSQL server of a home. It is created at the first start, adopted if it has outlived the `up` that started
+ * it, and ended by `stop` or `millrace down`. The caller of `startEmbedded` holds the home's claim (`home.ts`), so no other
+ * process starts, ends or creates the same cluster meanwhile.
  *
- * 1. It runs in a session of its own (a Ctrl-C must not reach it while we drain) and logs to `<home>/postgres.log`.
- * 2. It listens on a socket only, in a folder that other users cannot enter; see `cluster.ts` for who may.
- * 3. A running server with our version and settings is adopted; any other is ended and started anew.
- * 4. After `kill -9` of anything, at any moment, the next start comes up with every committed row.
- *
- * Whoever starts it holds the home's claim (`home.ts`): nobody else starts, ends or makes the same cluster meanwhile.
+ * 1. It runs in its own session, so that Ctrl-C does not end it while we drain, and logs to `<home>/postgres.log`.
+ * 2. It listens only on a socket, in a folder that other users cannot enter (`cluster.ts`).
+ * 3. A running server with our version and settings is adopted; any other is ended, and a new one is started.
+ * 4. After `kill -9` of any process at any time, the next start has every committed row.
  */
 import type { ChildProcess } from 'node:child_process';
 import { realpath } from 'node:fs/promises';
@@ -23,23 +22,23 @@ import { unless } from './home-lock.ts';
 
 export interface EmbeddedOptions extends PlaceOptions {
   readonly log: Log;
-  /** Server settings over our own. */
+  /** Server settings that override ours. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
 export interface EmbeddedServer {
   readonly connection: { readonly host: string; readonly port: number; readonly user: string };
-  /** The postmaster's. */
+  /** The pid of the postmaster. */
   readonly pid: number;
-  /** Whether it was running already. */
+  /** Whether it was already running. */
   readonly adopted: boolean;
-  /** What an operator should be told once. */
+  /** Notices for the operator, to be logged once. */
   readonly notes: readonly string[];
-  /** Writes out what a `fast` end would have to: asked for ahead of it, that one is quick. */
+  /** Writes a checkpoint, so that a `fast` stop soon afterwards has little to write. */
   checkpoint(): Promise<void>;
-  /** Returns when it is gone; one that is not after `fastMs` is ended by harder means. May be called twice. */
+  /** Returns when the server has ended. After `fastMs` it is ended more forcefully. May be called twice. */
   stop(mode?: StopMode, fastMs?: number): Promise<void>;
-  /** Calls back once when the server is gone, asked or not. */
+  /** Calls back once when the server has ended, for any reason. */
   onExit(callback: () => void): void;
 }
 
@@ -58,7 +57,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
   return child === undefined ? await startEmbedded(options) : serve(plan, child.pid, child);
 }
 
-/** The running postmaster's pid, if it is one that we would have started. Any other is ended here. */
+/** The pid of the running postmaster, if it has our version and settings. Ends any other. */
 async function findAdoptable(plan: Plan, log: Log): Promise<number | undefined> {
   const pid = await findPostmaster(plan.cluster);
   if (pid === undefined) return undefined;
@@ -69,7 +68,7 @@ async function findAdoptable(plan: Plan, log: Log): Promise<number | undefined> 
   return undefined;
 }
 
-/** What the server says it was started with; undefined when it does not answer. */
+/** The fingerprint with which the server was started. Undefined if it does not answer. */
 async function fingerprintOf(plan: Plan): Promise<string | undefined> {
   const limits = { connectionTimeoutMillis: answerMs, query_timeout: answerMs };
   return askServer(plan, limits, async (client) => {
@@ -94,7 +93,7 @@ async function askServer<T>(plan: Plan, limits: ClientConfig, work: (client: Cli
   }
 }
 
-/** Undefined when another came first, one that an `up` killed since was just starting: it is there to be adopted. */
+/** Undefined if the server of an `up` that was killed meanwhile has started first: it can be adopted. */
 async function launchOrYield(plan: Plan): Promise<Awaited<ReturnType<typeof launch>> | undefined> {
   try {
     return await launch(plan);
@@ -108,7 +107,7 @@ function connectionOf(plan: Plan): EmbeddedServer['connection'] {
   return { host: plan.place.sockets, port, user: role };
 }
 
-/** What `pg` needs to connect to one of the server's databases. */
+/** The parameters with which `pg` connects to the server. */
 export function connectionFor(server: Pick<EmbeddedServer, 'connection'>, database: string): ClientConfig {
   return { ...server.connection, database, ssl: false };
 }
@@ -138,12 +137,12 @@ async function untilExit(child: ChildProcess): Promise<void> {
   await new Promise<void>((resolve) => child.once('exit', () => resolve()));
 }
 
-/** An adopted server is not our child: the kernel does not tell us. */
+/** An adopted server is not our child process, so its end must be polled. */
 async function untilGone(pid: number, { cluster }: Plan): Promise<void> {
   while (await isPostmaster(pid, cluster)) await sleep(watchMs, undefined, { ref: false });
 }
 
-/** Ends the server that an `up` left behind on this home; whether there was one. */
+/** Ends a server that an earlier `up` has left on this home. Returns whether there was one. */
 export async function stopEmbedded(
   home: string,
   options: { mode?: StopMode; fastMs?: number | undefined; elsewhere?: string } = {},

@@ -1,13 +1,13 @@
 /**
- * A lock that dies with its holder: a symbolic link whose target is the holder's own listening socket.
+ * A lock that ends with its holder: a symbolic link whose target is the holder's listening socket.
  *
- * Making the link is the taking, and it is atomic. A link is dead when nobody listens at its target: the kernel, not a
- * pid, says so. Promises:
+ * A process takes the lock by creating the link, which is atomic. A link is dead if no process listens at its target. The
+ * kernel answers that, so no pid is needed. Promises:
  *
- * 1. A socket listens before its link is made, so a live holder is never mistaken for a dead one.
- * 2. A dead link is replaced only by whoever holds the lock on replacing *it* (a link named after the dead target,
- *    taken by this same rule), and only after looking again. Targets are never used twice, so two that both saw the
- *    same dead holder cannot both replace it, and one that slept cannot remove a live successor.
+ * 1. A socket listens before its link is created, so a live holder is never taken for a dead one.
+ * 2. A dead link is replaced only by the process that holds a second lock, named after the dead target and taken by the same
+ *    rule, and only after a second check. Targets are unique. So two processes that saw the same dead holder cannot both
+ *    replace it, and a process that was suspended cannot remove a live successor.
  */
 import { readlink, rm, symlink, unlink } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
@@ -15,10 +15,10 @@ import { basename, dirname, join } from 'node:path';
 import { MillraceError } from '../../errors.ts';
 import { pause } from '../../kernel/service.ts';
 
-/** Who listens at a socket: nobody, or someone with the line it said, if it said one in time. */
+/** Whether a process listens at a socket, and the line that it sent, if one came in time. */
 export type Listener = { readonly state: 'dead' } | { readonly state: 'live'; readonly said: string | undefined };
 
-/** The name of the live holder's socket, when it is not us. */
+/** The name of the live holder's socket, if the holder is another process. */
 export interface Holder {
   readonly socket: string;
   readonly said: string | undefined;
@@ -27,7 +27,7 @@ export interface Holder {
 const retryMs = 5;
 const answerMs = 1_000;
 const nobodyListens = new Set(['ECONNREFUSED', 'ENOENT']);
-/** Too busy to accept, or letting go at this very moment: someone is there. */
+/** A busy or ending holder refuses connections with these codes; it counts as alive. */
 const someoneListens = new Set(['EAGAIN', 'ECONNRESET', 'EPIPE']);
 
 export function errno(error: unknown): string | undefined {
@@ -35,7 +35,7 @@ export function errno(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
-/** Whether a system call failed, rather than a rule of ours. */
+/** Whether a system call has failed, in contrast to our own errors. */
 export function isSystemError(error: unknown): boolean {
   return error instanceof Error && typeof Reflect.get(error, 'errno') === 'number';
 }
@@ -53,13 +53,13 @@ const systemErrors: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'the path is too long',
 };
 
-/** A failed system call in words; its code where there are none. */
+/** The message of a failed system call, or its code if there is no message. */
 export function describeSystemError(error: unknown): string {
   const code = errno(error) ?? String(error);
   return systemErrors[code] ?? code;
 }
 
-/** Turns the errno named into `instead`; every other failure is thrown on. */
+/** Returns `instead` for this errno; rethrows every other error. */
 export function unless<T>(code: string, instead: T): (error: unknown) => T {
   return (error) => {
     if (errno(error) === code) return instead;
@@ -67,7 +67,7 @@ export function unless<T>(code: string, instead: T): (error: unknown) => T {
   };
 }
 
-/** Takes the lock for `socket`, a name in the lock's folder that listens already; or says who holds it. */
+/** Takes the lock for `socket`, which must already listen, in the lock's folder. Otherwise returns the holder. */
 export async function takeLock(lock: string, socket: string): Promise<Holder | undefined> {
   for (;;) {
     if (await makeLink(socket, lock)) return undefined;
@@ -86,14 +86,14 @@ export async function holderOf(lock: string): Promise<Holder | undefined> {
   return listener.state === 'live' ? { socket: target, said: listener.said } : undefined;
 }
 
-/** Clears a dead link away under the right to do so; false when someone else is at it. */
+/** Removes a dead link under the second lock. Returns false if another process holds that lock. */
 async function replaceDead(lock: string, dead: string, socket: string): Promise<boolean> {
   const right = join(dirname(lock), `${basename(lock)}.${dead}`);
   if ((await takeLock(right, socket)) !== undefined) return false;
   try {
     if ((await targetOf(lock)) !== dead) return true;
     await rm(join(dirname(lock), dead), { force: true });
-    // the name is free from here on; whoever links first has it
+    // the name is free now; the first process that creates the link has the lock
     await unlink(lock);
     return true;
   } finally {
@@ -105,7 +105,7 @@ async function makeLink(target: string, path: string): Promise<boolean> {
   return await symlink(target, path).then(() => true, unless('EEXIST', false));
 }
 
-/** `up` makes nothing but links under this name: a file or folder that is there was put by somebody else. */
+/** `up` creates only links under this name, so a file or folder was created by other software. */
 async function targetOf(lock: string): Promise<string | undefined> {
   return await readlink(lock).catch((error: unknown) => {
     if (errno(error) === 'ENOENT') return undefined;
@@ -115,7 +115,7 @@ async function targetOf(lock: string): Promise<string | undefined> {
   });
 }
 
-/** Connects and waits for one line. A frozen holder accepts without a word: it is alive all the same. */
+/** Connects and waits for one line. A frozen holder accepts but sends nothing; it counts as alive. */
 export async function listenerAt(path: string): Promise<Listener> {
   const socket = connect(path);
   try {
@@ -133,7 +133,7 @@ export async function listenerAt(path: string): Promise<Listener> {
   }
 }
 
-/** The first line that comes, or undefined when the other side closes or `timeoutMs` passes after connecting. */
+/** The first line that arrives. Undefined if the other side closes, or `timeoutMs` after connecting. */
 export async function firstLine(socket: Socket, timeoutMs: number): Promise<string | undefined> {
   return await new Promise((resolve) => {
     let text = '';

@@ -1,9 +1,10 @@
 /**
  * `$MILLRACE_HOME`: the folder that holds everything of one installation, and the rule that one `up` runs per home.
  *
- * Promises: the folder belongs to the user that runs Millrace, and nobody else may list it or write to it; the claim on
- * it dies with its process and needs no cleaning up; of any number that claim at once exactly one wins, and the others
- * are told its pid.
+ * Promises:
+ * 1. The folder belongs to the user that runs Millrace. No other user may list it or write to it.
+ * 2. The claim on it ends with its process and needs no cleaning up.
+ * 3. If several processes claim it at once, exactly one succeeds. The others get its pid.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { access, chmod, constants, lstat, mkdir, readdir, realpath, rm, stat, unlink } from 'node:fs/promises';
@@ -13,7 +14,7 @@ import { MillraceError } from '../../errors.ts';
 import { within } from '../../kernel/service.ts';
 import { describeSystemError, firstLine, type Holder, holderOf, isSystemError, takeLock, unless } from './home-lock.ts';
 
-/** What fits in a socket's address on every system we run on, its closing zero not counted. */
+/** Maximum length of a socket's path on all supported systems, without the terminating zero. */
 const longestSocketPath = 103;
 
 const lockName = 'up.lock';
@@ -21,15 +22,15 @@ const lockName = 'up.lock';
 const longestSocketName = 'up-4194304-00000000.sock'.length;
 
 export interface HomeClaim {
-  /** Lets go of the home. May be called twice. */
+  /** Releases the home. May be called twice. */
   release(): Promise<void>;
 }
 
-/** Makes the home if absent, for its owner alone, and returns its real path: one home has one name. */
+/** Creates the home if it is missing, with mode 0700. Returns its real path, so that one home has one name. */
 export async function makeHome(path: string): Promise<string> {
   const home = resolve(path);
   try {
-    // the parents are nobody's secret: made 0700 they would shut the server's user out
+    // parent folders are not 0700, because the server's user must pass through them
     await mkdir(dirname(home), { recursive: true });
     await mkdir(home, { mode: 0o700 }).catch(unless('EEXIST', undefined));
     const real = await realpath(home);
@@ -62,27 +63,27 @@ export async function checkHome(home: string): Promise<void> {
   }
   const mode = found.mode & 0o777;
   if ((mode & 0o066) === 0) return;
-  // such as a new volume: no other user can have put anything into it
+  // such as a new volume: it is empty, so no other user has put anything into it
   if ((mode & 0o022) === 0 && (await readdir(home)).length === 0) return chmod(home, 0o700);
   const may = (mode & 0o022) === 0 ? 'list' : 'write to';
   const detail = `other users may ${may} the home ${home} (mode ${mode.toString(8)}). Look whether its files are yours, then close it: chmod 700 ${home}`;
   throw new MillraceError('bad_configuration', detail);
 }
 
-/** Names what belongs to this home but cannot live in it. `home` is a real path. */
+/** A name for files that belong to this home but are stored elsewhere. `home` is a real path. */
 export function homeHash(home: string): string {
   return createHash('sha256').update(home).digest('hex').slice(0, 16);
 }
 
 /**
- * A folder for sockets whose path in the home would be too long. It is always below `/tmp`, whatever TMPDIR says, since
- * `down` in another shell must find the same one.
+ * A folder for sockets whose path in the home would be too long. It is always below `/tmp`, regardless of TMPDIR, so that
+ * `down` in another shell finds the same one.
  */
 export function tempFolder(home: string, purpose: string): string {
   return `/tmp/millrace-${homeHash(home)}-${purpose}`;
 }
 
-/** Makes a 0700 folder in a place where everybody may write, and refuses one that somebody else put there. */
+/** Creates a 0700 folder in a place where every user may write. Refuses a folder that another user has created. */
 export async function makePrivate(folder: string, owners: readonly number[]): Promise<void> {
   await mkdir(folder, { mode: 0o700 }).catch(unless('EEXIST', undefined));
   const found = await lstat(folder);
@@ -100,8 +101,8 @@ function lockFolder(home: string): string {
 }
 
 /**
- * Claims the home for this process, or throws `already_running` with the holder's pid. `onStop` is called when someone
- * asks the holder to end (see `stopOwner`).
+ * Claims the home for this process, or throws `already_running` with the holder's pid. `onStop` is called when another
+ * process asks the holder to end (`stopOwner`).
  */
 export async function claimHome(path: string, onStop: () => void): Promise<HomeClaim> {
   const home = await makeHome(path);
@@ -130,7 +131,7 @@ export async function claimHome(path: string, onStop: () => void): Promise<HomeC
   };
 }
 
-/** Those who may have made a folder for this home: we, and whoever the home belongs to. */
+/** The users that may have created a folder for this home: ours, and the owner of the home. */
 async function ownersOf(home: string): Promise<number[]> {
   return [process.getuid?.() ?? -1, (await lstat(home)).uid];
 }
@@ -139,12 +140,12 @@ function alreadyRunning(home: string, holder: Holder): MillraceError {
   return new MillraceError('already_running', `millrace already runs on ${home}, as process ${pidOf(holder)}`);
 }
 
-/** As it said itself; a frozen one says nothing, but its socket's name does. */
+/** The pid that the holder sent, or the pid in its socket's name if it is frozen and sends nothing. */
 function pidOf(holder: Holder): number {
   return Number(holder.said ?? holder.socket.split('-')[1]);
 }
 
-/** The pid of the `up` that runs on this home, if one does. */
+/** The pid of the `up` that runs on this home, if there is one. */
 export async function askOwner(path: string): Promise<number | undefined> {
   const found = await findHolder(path);
   return found === undefined ? undefined : pidOf(found.holder);
@@ -162,7 +163,7 @@ async function findHolder(path: string): Promise<{ holder: Holder; folder: strin
   }
 }
 
-/** Asks the home's `up` to end and waits until it has let go, for `patienceMs` at most. Its pid, or undefined when none runs. */
+/** Asks the home's `up` to end, and waits for at most `patienceMs` until it has. Returns its pid; undefined if none runs. */
 export async function stopOwner(path: string, patienceMs: number): Promise<number | undefined> {
   const found = await findHolder(path);
   if (found === undefined) return undefined;
@@ -183,7 +184,7 @@ function stillRunning(pid: number, patienceMs: number): MillraceError {
   return new MillraceError('already_running', detail);
 }
 
-/** Returns when the connection is over, however: a holder that vanished in the middle has let go, too. */
+/** Returns when the connection has ended for any reason: a holder that has died has also released the home. */
 async function closed(socket: Socket): Promise<void> {
   await new Promise<void>((resolve) => {
     socket.on('error', () => {});
@@ -192,7 +193,7 @@ async function closed(socket: Socket): Promise<void> {
   });
 }
 
-/** Says our pid to whoever connects, hears `stop`, and keeps the connection until we let go. */
+/** Sends our pid to each connection, accepts `stop`, and keeps the connection until the home is released. */
 async function listen(path: string, onStop: () => void): Promise<{ close(): Promise<void> }> {
   const open = new Set<Socket>();
   const server = createServer((socket) => {

@@ -1,9 +1,10 @@
 /**
- * Starting a postmaster: which settings it gets, and the spawn itself.
+ * Starts a postmaster with our settings.
  *
- * Promises: settings stand on the command line, where neither `ALTER SYSTEM` nor an edited file overrides them, with a
- * fingerprint of them and of the version, by which the next `up` knows whether it may adopt the server. A server that
- * does not come up fails with what it wrote to its log.
+ * Promises:
+ * 1. Settings are on the command line, where neither `ALTER SYSTEM` nor an edited file overrides them.
+ * 2. So is a fingerprint of the settings and the version. By it, the next `up` decides whether it may adopt the server.
+ * 3. If the server does not start, the error contains the end of its log.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -27,15 +28,15 @@ export interface Plan {
 /** A child that was spawned has a pid. */
 type Started = ChildProcess & { readonly pid: number };
 
-/** A setting of our own, which PostgreSQL keeps without knowing it. */
+/** A custom setting, which PostgreSQL stores without knowing it. */
 export const fingerprintSetting = 'millrace.fingerprint';
 
 const largestLogBytes = 16 * 1024 * 1024;
 const largestTailBytes = 4_000;
 
 /**
- * Memory that is used only as databases fill it. Each tenant brings a catalogue of its own, of which its backends read
- * some megabytes: with 128 MB those of 200 tenants pushed each other out, and starting them took half as long again.
+ * `shared_buffers`. This memory is only used as databases fill it. Backends read some megabytes of each tenant's catalogue. With
+ * 128 MB, 200 tenants evicted each other's pages, and starting them took 1.5 times as long.
  */
 export function sharedMb(totalBytes: number): number {
   return Math.min(1_024, Math.max(128, Math.floor(totalBytes / 2 ** 20 / 32)));
@@ -47,11 +48,11 @@ const ours: Readonly<Record<string, string>> = {
   port: String(port),
   max_connections: '1000',
   shared_buffers: `${sharedMb(memoryBytes())}MB`,
-  // a tool may migrate or drop a tenant in a transaction that it prepares; the server's default is that none can be
+  // tools may migrate or drop a tenant in a prepared transaction; the server's default is 0
   max_prepared_transactions: '100',
-  // our statements are short: compiling one costs more than it saves
+  // our statements are short: compiling one takes longer than it saves
   jit: 'off',
-  // its role is called as our schema: what a person makes by hand must not land in that
+  // without `$user`, which is also our schema: tables that people create by hand must not be put there
   search_path: 'public',
   timezone: 'UTC',
   log_timezone: 'UTC',
@@ -70,7 +71,7 @@ export function planLaunch(place: Place, overrides: Readonly<Record<string, stri
   return { place, cluster, fingerprint, args };
 }
 
-/** Starts it and returns when it takes connections. */
+/** Starts it and returns when it accepts connections. */
 export async function launch({ place, cluster, args }: Plan): Promise<Started> {
   const log = await openLog(place.log);
   try {
@@ -85,7 +86,7 @@ export async function launch({ place, cluster, args }: Plan): Promise<Started> {
   }
 }
 
-/** Spawned in a session of its own. It does not keep us running. */
+/** Spawns it in its own session. It does not keep our process alive. */
 async function started(place: Place, args: readonly string[], log: FileHandle): Promise<Started> {
   const postgres = join(place.binaries.folder, 'bin', 'postgres');
   const stdio = ['ignore', log.fd, log.fd] as const;
@@ -101,7 +102,7 @@ async function started(place: Place, args: readonly string[], log: FileHandle): 
   return child as Started;
 }
 
-/** Opened by us and handed down, so it may lie where the server's user cannot go. */
+/** We open the log and pass the file on, so it may be in a folder that the server's user cannot enter. */
 async function openLog(path: string): Promise<FileHandle> {
   const found = await stat(path).catch(unless('ENOENT', undefined));
   if (found !== undefined && found.size > largestLogBytes) await rename(path, `${path}.1`);

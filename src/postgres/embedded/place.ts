@@ -1,10 +1,12 @@
 /**
- * Where the parts of an embedded server live, and for whom: user, programs, data folder, socket folder, log.
+ * Chooses the user, programs, data folder, socket folder and log of an embedded server.
  *
- * The data folder is `<home>/postgres`. As root, whichever of home and programs the server's user cannot reach (below
- * `/root`, say) lives in `/var/lib/millrace/<hash of home>` instead; `<home>/postgres` is then a link to it, and a note
- * says so. Promises: data that exist are never silently passed over for an empty cluster; a home that was deleted and
- * made anew starts empty, its old data set aside.
+ * The data folder is `<home>/postgres`. If Millrace runs as root and the server's user cannot reach the home or the programs
+ * (below `/root`, for example), these are in `/var/lib/millrace/<hash of home>` instead. `<home>/postgres` is then a link to it,
+ * and a notice is logged.
+ *
+ * Promises: existing data are never silently replaced by an empty cluster. A home that was deleted and created again starts
+ * empty, and its old data are kept under another name.
  */
 import { chmod, chown, lstat, mkdir, readlink, rename, symlink, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -22,19 +24,19 @@ export interface Place {
   readonly home: string;
   readonly user: ServerUser;
   readonly binaries: Binaries;
-  /** The cluster's own folder; it may not exist yet. */
+  /** The folder of the cluster. It may not exist yet. */
   readonly data: string;
   readonly sockets: string;
   readonly log: string;
-  /** What an operator should be told about these choices. */
+  /** Notices for the operator about these choices. */
   readonly notes: readonly string[];
 }
 
 export interface PlaceOptions {
   readonly home: string;
-  /** The user that root lends the server. */
+  /** The user of the server if we run as root. */
   readonly user?: string;
-  /** What to use instead of a part of the home that the user cannot reach. */
+  /** The folder for parts of the home that this user cannot reach. */
   readonly elsewhere?: string;
 }
 
@@ -47,7 +49,7 @@ interface Settled extends Lent {
   readonly data: string;
 }
 
-/** The folders in which this home's cluster may be found, the likelier one first. */
+/** The folders in which this home's cluster may be, the likelier one first. */
 export function dataFolders(home: string, root = '/var/lib/millrace'): string[] {
   return [join(home, 'postgres'), join(root, homeHash(home), 'postgres')];
 }
@@ -96,7 +98,7 @@ async function elsewhere(lent: Lent, here: string, there: string): Promise<Settl
   return { user: lent.user, data: there, notes: [...lent.notes, why] };
 }
 
-/** Whether `here` says that the data are `there`. A link to some other place means a home that was moved or copied. */
+/** Whether `here` is a link to `there`. A link to another place means that the home was moved or copied. */
 async function linkAt(here: string, there: string): Promise<boolean> {
   const target = await readlink(here).catch(() => undefined);
   if (target === undefined || target === there) return target === there;
@@ -108,7 +110,7 @@ async function linkAt(here: string, there: string): Promise<boolean> {
   return false;
 }
 
-/** A cluster stays its owner's; a new one is for the user we lend. */
+/** An existing cluster keeps its owner. A new one belongs to the user of the server. */
 async function userFor(data: string, options: PlaceOptions): Promise<Lent> {
   const found = await lstat(data).catch(unless('ENOENT', undefined));
   if (found === undefined || found.uid === 0) return await lendUser(options.user ?? 'millrace');
@@ -122,7 +124,7 @@ async function userFor(data: string, options: PlaceOptions): Promise<Lent> {
   return { user, notes: [] };
 }
 
-/** Lets the user pass through a private home of root's (pass, not look: 0710), and tries whether it now can. */
+/** Lets the user pass through a private home of root without listing it (0710). Returns whether it can. */
 async function openHome(home: string, user: ServerUser): Promise<boolean> {
   if (!(await canEnter(user, dirname(home)))) return false;
   const { uid, mode } = await lstat(home);
@@ -133,7 +135,7 @@ async function openHome(home: string, user: ServerUser): Promise<boolean> {
   return await canEnter(user, home);
 }
 
-/** Data of a home of this name that is gone: kept, but not taken for this one's. */
+/** Keeps the data of a deleted home of the same name, but does not use them for this one. */
 async function setAside(there: string): Promise<string[]> {
   if (!(await exists(there))) return [];
   const aside = `${there}.old-${new Date().toISOString().replaceAll(':', '')}`;
@@ -159,9 +161,9 @@ async function reachableBinaries(user: ServerUser, spare: string): Promise<{ bin
   return { binaries: copy, notes: [`${why} ${binaries.folder}: PostgreSQL's programs are in ${copy.folder}`] };
 }
 
-/** In the data folder, which PostgreSQL keeps 0700; where that path is too long, in a folder just as private. */
+/** The data folder, which PostgreSQL keeps 0700. If that path is too long, another 0700 folder. */
 async function socketFolder(home: string, { user, data }: Settled): Promise<string> {
-  // PostgreSQL puts a lock file beside it, but only the socket's own name must fit
+  // PostgreSQL creates a lock file beside it, but only the path of the socket has a maximum length
   if (fitsSocket(data, socketName.length)) return data;
   const folder = tempFolder(home, 'postgres');
   await makePrivate(folder, isRoot() ? [0, user.uid] : [user.uid]);

@@ -1,8 +1,8 @@
 /**
- * The postmaster of a cluster: found by its pid file, watched until ready, ended, and cleared away after a crash.
+ * The postmaster of a cluster: finds it by its pid file, waits until it is ready, ends it, and cleans up after a crash.
  *
- * Promises: readiness is read off the pid file's status line, so waiting costs neither a connection nor pg_ctl's
- * coarse polling; a pid file whose pid now belongs to some other process does not stand in the way of a start.
+ * Promises: readiness is read from the pid file's status line, so waiting needs neither connections nor pg_ctl, which polls
+ * rarely. A pid file whose pid belongs to another process by now does not prevent a start.
  */
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,9 +23,9 @@ interface PidFile {
 }
 
 const lookMs = 5;
-/** Recovery after a crash reads the log since the last checkpoint, on slow disks for minutes. */
+/** Recovery after a crash replays the log since the last checkpoint, which takes minutes on slow disks. */
 const longestStartMs = 600_000;
-/** Of a `fast` end most goes into its checkpoint: each database has some three hundred files to be synced. */
+/** A `fast` stop spends most of its time on the checkpoint: each database has about three hundred files to sync. */
 const graceMs = { fast: 10_000, immediate: 1_000 } as const;
 
 async function readPidFile(data: string): Promise<PidFile | undefined> {
@@ -35,13 +35,13 @@ async function readPidFile(data: string): Promise<PidFile | undefined> {
   return { pid: Number(lines[0]), sockets: lines[4] ?? '', status: (lines[7] ?? '').trim() };
 }
 
-/** The pid of the live postmaster, if there is one. */
+/** The pid of the running postmaster, if there is one. */
 export async function findPostmaster(cluster: Cluster): Promise<number | undefined> {
   const file = await readPidFile(cluster.data);
   return file !== undefined && (await isPostmaster(file.pid, cluster)) ? file.pid : undefined;
 }
 
-/** True when it takes connections, false when it ended instead. */
+/** True when it accepts connections, false if it has ended. */
 export async function untilReady(pid: number, cluster: Cluster): Promise<boolean> {
   for (const until = Date.now() + longestStartMs; Date.now() < until; await pause(lookMs)) {
     const file = await readPidFile(cluster.data);
@@ -52,7 +52,7 @@ export async function untilReady(pid: number, cluster: Cluster): Promise<boolean
   throw new MillraceError('embedded_postgres', `PostgreSQL was not ready within ${longestStartMs / 60_000} minutes`);
 }
 
-/** Ends it by ever harder means, the next one after `fastMs`; returns when nothing of it is left. */
+/** Ends it, more forcefully after each `fastMs`. Returns when none of its processes is left. */
 export async function endPostmaster(
   pid: number,
   cluster: Cluster,
@@ -74,8 +74,8 @@ export async function endPostmaster(
 }
 
 /**
- * Clears what a killed server left, given that `findPostmaster` found none. PostgreSQL itself trusts a pid that is
- * alive, whoever's it is by now, both in the data folder and beside the socket.
+ * Removes the files that a killed server has left; `findPostmaster` must have found none. PostgreSQL itself would refuse to
+ * start while the pid in these files is alive, even if it belongs to another process by now.
  */
 export async function clearRemains(cluster: Cluster, sockets: string): Promise<void> {
   const file = await readPidFile(cluster.data);
@@ -90,7 +90,7 @@ export async function clearRemains(cluster: Cluster, sockets: string): Promise<v
   await Promise.all(remains.map((path) => rm(path, { force: true })));
 }
 
-/** Another container may serve the same folder: its processes are not to be seen from here, but its socket answers. */
+/** A server in another container may use the same folder: its processes are not visible here, but its socket answers. */
 async function refuseForeign(socket: string): Promise<void> {
   const listener = await listenerAt(socket);
   if (listener.state === 'dead') return;

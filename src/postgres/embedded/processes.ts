@@ -1,8 +1,8 @@
 /**
- * Which processes belong to a cluster. A pid in a file proves nothing (it may be another process's by now), so they are
- * known by their command lines, which any user may read even in a container without the right to trace.
+ * Finds the processes of a cluster. A pid in a file may belong to another process by now, so they are recognized by their
+ * command lines, which any user may read even in a container without the right to trace.
  *
- * Promises: nothing is ever signalled that is not a process of this cluster.
+ * Promise: only processes of this cluster are signalled.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { pause } from '../../kernel/service.ts';
 import { run } from './user.ts';
 
 export interface Cluster {
-  /** The data folder, as it stands on the postmaster's command line. */
+  /** The data folder, as in the postmaster's command line. */
   readonly data: string;
   /** `cluster_name`, which PostgreSQL writes into its children's titles. */
   readonly name: string;
@@ -22,7 +22,7 @@ export function clusterOf(data: string): Cluster {
 
 const lookMs = 5;
 
-/** A process's command line with blanks between its words; empty when it is gone, or dead and not yet buried. */
+/** A process's command line, separated by blanks. Empty if it has ended or is a zombie. */
 async function commandOf(pid: number): Promise<string> {
   if (process.platform !== 'linux') return (await run('ps', ['-ww', '-o', 'command=', '-p', String(pid)])).output;
   const words = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
@@ -43,7 +43,7 @@ async function isChild(pid: number, cluster: Cluster): Promise<boolean> {
   return (await commandOf(pid)).startsWith(`postgres: ${cluster.name}: `);
 }
 
-/** Signals the postmaster if it still is one; whether it was. */
+/** Signals the process if it is still the postmaster. Returns whether it was. */
 export async function signalPostmaster(pid: number, cluster: Cluster, signal: NodeJS.Signals): Promise<boolean> {
   if (!(await isPostmaster(pid, cluster))) return false;
   return deliver(pid, signal);
@@ -57,7 +57,7 @@ function deliver(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
-/** Whether it was gone before the time was up. */
+/** Returns whether it ended in time. */
 export async function awaitExit(pid: number, cluster: Cluster, timeoutMs: number): Promise<boolean> {
   for (const until = Date.now() + timeoutMs; await isPostmaster(pid, cluster); ) {
     if (Date.now() >= until) return false;
@@ -67,9 +67,9 @@ export async function awaitExit(pid: number, cluster: Cluster, timeoutMs: number
 }
 
 /**
- * Ends children that outlived their postmaster: while one is left, PostgreSQL refuses to start on their shared memory.
- * They see its death by themselves, but not in the middle of a long computation. Nothing is lost: the next start
- * recovers from the log either way.
+ * Ends children that have outlived their postmaster. PostgreSQL refuses to start while one of them uses the shared memory. They
+ * notice the end of the postmaster themselves, but not during a long computation. Nothing is lost: the next start recovers
+ * from the log in any case.
  */
 export async function endOrphans(cluster: Cluster): Promise<void> {
   for (;;) {

@@ -1,13 +1,13 @@
 /**
- * The embedded server as a service: if it dies while we run, it is started again, under the same address, for as long
- * as it takes. Those connected to it reconnect by their own means.
+ * The embedded server as a service. If it ends while we run, it is started again under the same address, and retried until it
+ * succeeds. Its clients reconnect by themselves.
  */
 import { delayMs, reconnect } from '../../kernel/backoff.ts';
 import { leftUntil, loop, type Service } from '../../kernel/service.ts';
 import { type EmbeddedOptions, type EmbeddedServer, startEmbedded, stopEmbedded } from './embedded.ts';
 
 export interface Supervised extends Service {
-  /** The server that runs now. Throws before `start`. */
+  /** The current server. Throws before `start`. */
   server(): EmbeddedServer;
 }
 
@@ -20,7 +20,7 @@ class SupervisedServer implements Supervised {
   readonly #options: EmbeddedOptions;
   readonly #restarting: Service;
   #server: EmbeddedServer | undefined;
-  /** Aborts when it is to stop; undefined while it is stopped. */
+  /** Aborts when the service stops; undefined while it is stopped. */
   #abort: AbortController | undefined;
 
   constructor(options: EmbeddedOptions) {
@@ -54,13 +54,13 @@ class SupervisedServer implements Supervised {
     else await this.#restarting.start();
   }
 
-  /** Until the deadline PostgreSQL may write a checkpoint; then it is ended without. */
+  /** PostgreSQL may write a checkpoint until the deadline; then it is ended without. */
   async stop(deadlineMs?: number): Promise<void> {
     if (this.#abort === undefined) return;
     this.#abort.abort();
     this.#restarting.quiet?.();
     const fastMs = deadlineMs === undefined ? undefined : leftUntil(deadlineMs);
-    // one that is just recovering is ended too, or we would wait for it to get ready first
+    // also ends a server that is recovering; otherwise we would wait until it is ready
     await stopEmbedded(this.#options.home, { ...this.#options, mode: 'fast', fastMs });
     await this.#restarting.stop();
     await this.#server?.stop('fast', fastMs);

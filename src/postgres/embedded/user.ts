@@ -1,9 +1,9 @@
 /**
- * Who runs the embedded server. PostgreSQL refuses to run as root, so root lends it an unprivileged user, made if
- * missing; anybody else runs it as themselves.
+ * The user that runs the embedded server. PostgreSQL refuses to run as root, so root starts it as an unprivileged user, which is
+ * created if it is missing. Any other user runs it as itself.
  *
- * Promises: nothing of our environment reaches what is run here (a PGDATA or LD_PRELOAD of the shell cannot bend it),
- * and what a user can reach is found out by trying as that user, not by reading mode bits.
+ * Promises: commands get nothing of our environment, so a PGDATA or LD_PRELOAD of the shell does not affect them. Access is
+ * checked by trying as that user, not by reading mode bits.
  */
 import { spawn } from 'node:child_process';
 import { userInfo } from 'node:os';
@@ -27,7 +27,7 @@ export function isRoot(): boolean {
   return process.getuid?.() === 0;
 }
 
-/** What `spawn` needs to become this user: nothing when it is us. Node drops root's other groups on the way. */
+/** The options of `spawn` for this user; empty for our own. Node drops root's other groups. */
 export function identity(user: ServerUser): { uid?: number; gid?: number } {
   return isRoot() ? { uid: user.uid, gid: user.gid } : {};
 }
@@ -37,7 +37,7 @@ export function ourselves(): ServerUser {
   return { name, uid, gid };
 }
 
-/** Runs a command to its end, as `user` or as ourselves, and gives what it said on either stream. */
+/** Runs a command as `user`, or as our own user, and returns the output of both streams. */
 export async function run(command: string, args: readonly string[], user?: ServerUser): Promise<Ran> {
   return await new Promise((resolve) => {
     const as = user === undefined ? {} : identity(user);
@@ -64,11 +64,11 @@ export async function lookUp(who: string): Promise<ServerUser | undefined> {
   return { name, uid: Number(uid) | 0, gid: Number(gid) | 0 };
 }
 
-/** The user that root lends the server, and a line when it is not the one wished for. */
+/** The user for the server if we run as root, and a notice if it is not the preferred one. */
 export async function lendUser(wished: string): Promise<{ user: ServerUser; notes: string[] }> {
   const found = (await lookUp(wished)) ?? (await makeUser(wished));
   if (found !== undefined) return { user: found, notes: [] };
-  // shared with other services of this machine, yet no worse than they: the data stay in 0700 folders of their own
+  // other services of this machine may share it; the data stay in separate 0700 folders
   const nobody = await lookUp('nobody');
   if (nobody === undefined || nobody.uid === 0) {
     throw new MillraceError(
@@ -81,7 +81,7 @@ export async function lendUser(wished: string): Promise<{ user: ServerUser; note
 
 const passwordFileBusy = { firstMs: 20, capMs: 200, jitter: 0.5 };
 
-/** Two that make it at once, or a busy password file, are why it looks and tries again for a while. */
+/** Retries for a while, because another process may create the user at the same time or lock the password file. */
 async function makeUser(name: string): Promise<ServerUser | undefined> {
   const flags = [
     '--system',
@@ -107,7 +107,7 @@ function triesLeft(count: number): () => boolean {
   return () => --left <= 0;
 }
 
-/** Whether this user can pass through the folder. */
+/** Whether this user can enter the folder. */
 export async function canEnter(user: ServerUser, folder: string): Promise<boolean> {
   return (await run('/bin/sh', ['-c', 'test -x "$0"', folder], user)).ok;
 }

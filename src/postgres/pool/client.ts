@@ -1,15 +1,15 @@
-/** One connection that belongs to its opener, set up as a pool's are, and how to end one without a word. */
+/** A single connection that its opener owns, set up like those of a pool, and how to cut a connection. */
 import { Client, type ClientBase } from 'pg';
 import { clientConfig } from '../address.ts';
 import { cut, type PoolOptions, setUp, typeParsers } from './pool.ts';
 
 export interface ClientOptions extends Omit<PoolOptions, 'max' | 'onError' | 'idleMs' | 'budget'> {
   readonly connectMs: number;
-  /** When it aborts, whatever it waits for is given up. */
+  /** Aborts the opening. */
   readonly signal: AbortSignal;
 }
 
-/** Its loss is told by the event `end`. */
+/** The client emits `end` when the connection is lost. */
 export async function openClient(options: ClientOptions): Promise<Client> {
   const client = new Client({
     ...clientConfig(options.address, cut(options.application)),
@@ -32,7 +32,7 @@ export async function openClient(options: ClientOptions): Promise<Client> {
   }
 }
 
-/** Ends a connection whatever is under way on it: from now on nothing of ours can pass over it. */
+/** Cuts a connection, even during a statement. From now on we can send nothing over it. */
 export function sever(client: ClientBase): void {
   const { stream } = Reflect.get(client, 'connection') as { stream: { destroy(): void } };
   stream.destroy();

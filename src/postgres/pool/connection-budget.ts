@@ -1,10 +1,10 @@
 /**
- * How many connections a process may have to all its tenants together, so that a server's are never used up by tenants that
- * are many. Whoever finds none left waits a moment, the one that has fewest first; meanwhile idle connections of others
- * are closed. What comes of waiting in vain is an error like that of a server which refuses.
+ * Limits the connections of a process to all its tenants together, so that many tenants do not use up the server's connections.
+ * An owner that finds none left waits; the owner with the fewest connections is served first. Meanwhile idle connections of
+ * other owners are closed. An owner that has waited too long gets the same error as from a server that is full.
  *
- * Only a few are opened at a time: for the server each is a new process, and hundreds at once would leave it no time for
- * those that are there.
+ * Only a few connections are opened at a time. Each is a new process of the server, and hundreds at once would slow down all
+ * the others.
  */
 import { availableParallelism } from 'node:os';
 import { Client, type ClientBase, type ClientConfig, type Pool, type PoolClient } from 'pg';
@@ -17,19 +17,19 @@ interface Waiter {
 
 const waitMs = 5_000;
 const mostAtOnce = Math.max(4, 2 * availableParallelism());
-/** One that takes longer waits for something else than the processor, and others need not wait for it. */
+/** An opening that takes longer does not wait for the processor, so it no longer counts as one of the few. */
 const openingMs = 500;
-/** What opening one takes, until it is learnt, and what is believed at most. */
+/** The estimated time of an opening before the first measurement, and its upper limit. */
 const usualOpenMs = 15;
 const longestOpenMs = 1_000;
-/** So many times as long as opening one takes, no other is opened that can be done without. */
+/** After an opening, optional connections are not opened for this multiple of its duration. */
 const restFactor = 4;
 
 export class ConnectionBudget {
   readonly #most: number;
   readonly #held = new Map<string, number>();
   readonly #waiting = new Set<Waiter>();
-  /** With the way to take a connection out, whoever stands before the pool by now. */
+  /** A pool, and its original function for taking a connection, without any wrapper. */
   readonly #pools = new Map<Pool, () => Promise<PoolClient>>();
   #total = 0;
   #opening = 0;
@@ -45,19 +45,19 @@ export class ConnectionBudget {
     return this.#total;
   }
 
-  /** Some wait only because others are being opened. */
+  /** Some owners wait only because other connections are being opened. */
   get isBusy(): boolean {
     return this.#waiting.size > 0 && this.#total < this.#most;
   }
 
-  /** What one owner should have at most, so that a few that stand still leave some to the others. */
+  /** The fair maximum for one owner, so that a few slow tenants leave connections to the others. */
   get fairShare(): number {
     return Math.max(2, Math.floor(this.#most / 3));
   }
 
   /**
-   * How long opening one has taken lately, and how long no more should be opened by whoever can do without: on a server
-   * that is busy, say because hundreds of schedulers start, more connections would make it busier.
+   * How long openings have taken lately, and for how long no optional connection should be opened. More connections would
+   * slow down a server that is busy, for example because hundreds of schedulers start.
    */
   get openMs(): number {
     return this.#openMs;
@@ -67,8 +67,8 @@ export class ConnectionBudget {
   }
 
   /**
-   * One is opened that could be done without, until it can be used: what it waits for counts, because a busy process and a
-   * busy server both make it wait. One that cannot be opened says nothing about that.
+   * Opens an optional connection and measures the time until it can be used. All waiting counts, because a busy process and
+   * a busy server both cause it. A failed opening is not measured.
    */
   async opening<T>(open: () => Promise<T>): Promise<T> {
     const startedMs = performance.now();
@@ -84,8 +84,8 @@ export class ConnectionBudget {
   }
 
   /**
-   * Resolves when the owner may open one more, with what is to be called when it is open or could not be. `leave` must be
-   * called when it is closed.
+   * Resolves when the owner may open one more connection. Call the returned function when it is open or has failed, and
+   * `leave` when it is closed.
    */
   async enter(owner: string, withinMs = waitMs): Promise<() => void> {
     if (this.#mayOpen) return this.#admit(owner);
@@ -118,11 +118,11 @@ export class ConnectionBudget {
     this.#admitNext();
   }
 
-  /** Its idle connections may be closed when others wait. */
+  /** Allows the budget to close idle connections of this pool while other owners wait. */
   join(pool: Pool): void {
     for (const other of this.#pools.keys()) if (other.ending) this.#pools.delete(other);
     this.#pools.set(pool, pool.connect.bind(pool));
-    // a connection that is given back is idle only now
+    // a released connection counts as idle only after this event
     pool.on('release', () => {
       if (this.#waiting.size > 0) setImmediate(() => this.#closeIdle());
     });
@@ -160,8 +160,8 @@ export class ConnectionBudget {
   }
 
   /**
-   * One for each that waits, of the pools that have most of them. Only a connection that is taken out can be closed from
-   * outside, and it counts until it has ended.
+   * Closes one idle connection for each waiting owner, in the pools that have most. A pool's connection can only be closed by
+   * taking it out first. It counts until it has ended.
    */
   #closeIdle(): void {
     while (this.#total >= this.#most && this.#closing < this.#waiting.size) {
@@ -198,15 +198,15 @@ export class ConnectionBudget {
 
 type Connected = ((error: Error) => void) | ((error: null, client: Client) => void);
 
-/** What is to be called when a client can be used: making it so is most of what opening one costs the server. */
+/** Called when a client is set up, which is most of the cost of opening it. */
 const openings = new WeakMap<ClientBase, () => void>();
 
-/** It has been set up, or could not be. */
+/** Call it when the client is set up, or when that has failed. */
 export function noteOpened(client: ClientBase): void {
   openings.get(client)?.();
 }
 
-/** A client for pools: it enters the budget before it connects, and leaves when its connection has ended, however. */
+/** A client for pools. It enters the budget before it connects, and leaves it when its connection has ended for any reason. */
 export function budgetedClient(budget: ConnectionBudget, owner: string): new (config?: ClientConfig) => ClientBase {
   return class extends Client {
     override connect(): Promise<this>;
@@ -226,7 +226,7 @@ export function budgetedClient(budget: ConnectionBudget, owner: string): new (co
         isIn = false;
       };
       this.once('end', leave);
-      // the pool begins to listen a moment after the connection is there: a server's last word may come in that very packet
+      // the pool adds its listener shortly after the connection is open; an error of the server may arrive before that
       this.on('error', () => {});
       openings.set(this, opened);
       try {

@@ -15,7 +15,7 @@ import { openPool, type PoolOptions } from './pool.ts';
 
 export interface KeptPool {
   readonly pool: Pool;
-  /** Says goodbye to the server, and cuts what is left after `limitMs`. */
+  /** Closes the connections in order, and cuts those that remain after `limitMs`. */
   close(limitMs: number): Promise<void>;
   destroy(): void;
 }
@@ -24,7 +24,7 @@ export interface KeptPool {
 const idleMs = 2_000;
 const closed = 'the pool is closed';
 
-/** As `pg` takes it, in any of its forms. */
+/** The arguments of `query` of pg, in any of its forms. */
 type Query = readonly unknown[];
 
 interface Asked {
@@ -32,11 +32,11 @@ interface Asked {
 }
 
 interface KeptPoolOptions extends Omit<PoolOptions, 'idleMs'> {
-  /** How long whoever finds it busy waits for it. */
+  /** How long a caller waits for the kept connection if it is busy. */
   readonly momentMs?: number;
 }
 
-/** `max` counts the others. */
+/** `max` is the number of further connections. */
 export function keptPool(kept: Client, options: KeptPoolOptions): KeptPool {
   const open = new Set<ClientBase>([kept]);
   let destroyed = false;
@@ -101,15 +101,15 @@ class Lending {
     if (!this.#lent) return this.#lend();
     const place = this.#stand();
     const { others, connectOther, momentMs, budget } = this.#options;
-    // some of those that are idle may be promised to others
+    // some idle connections may already belong to waiting callers
     if (others.idleCount > others.waitingCount) return eitherOf(place, connectOther());
-    // mostly two sweeps have met, and the first is over in a moment
+    // usually two sweeps coincide, and the first ends soon
     await waitPatiently({ budget, momentMs, isWaiting: () => !place.isServed(), freed: () => place.freed });
     if (place.isServed()) return place.freed;
     return eitherOf(place, budget?.opening(connectOther) ?? connectOther());
   }
 
-  /** Like a pool's own, but a statement that failed does not cost the connection. */
+  /** Like `query` of a pool, but a failed statement does not close the connection. */
   async query(query: Query): Promise<unknown> {
     const client = await this.take();
     const onLost = (): void => {};
@@ -143,11 +143,11 @@ class Lending {
     this.#line.shift()?.admit(this.#lend());
   }
 
-  /** In line for the kept connection. */
+  /** Waits in line for the kept connection. */
   #stand(): Place {
     let waiting: Waiting | undefined;
     const freed = new Promise<PoolClient>((admit, refuse) => (waiting = { admit, refuse }));
-    // who has left does not hear that it was closed
+    // a caller that has left the line does not handle the rejection
     freed.catch(() => {});
     const mine = waiting as unknown as Waiting;
     this.#line.push(mine);
@@ -165,11 +165,11 @@ interface Waiting {
 interface Place {
   readonly freed: Promise<PoolClient>;
   readonly isServed: () => boolean;
-  /** False: it was served before. */
+  /** Returns false if it was served already. */
   readonly leave: () => boolean;
 }
 
-/** Where another connection is long in coming, or does not come, the kept one is waited for. */
+/** The first of the two that becomes free: another connection, or the kept one. */
 async function eitherOf(place: Place, other: Promise<PoolClient>): Promise<PoolClient> {
   const come = other.catch((error: unknown) => {
     if (!isFull(error)) throw error;
@@ -184,7 +184,7 @@ async function eitherOf(place: Place, other: Promise<PoolClient>): Promise<PoolC
   return place.freed;
 }
 
-/** This process may have no more, or the server has none left. */
+/** The budget of this process is used up, or the server has no connection left. */
 function isFull(error: unknown): boolean {
   return knownError(error)?.code === 'database_unavailable' || sqlStateOf(error) === '53300';
 }

@@ -52,11 +52,11 @@ class Line {
     this.#pool = pool;
     this.#budget = budget;
     this.#momentMs = momentMs;
-    // a connection that is given back is idle right after this
+    // a released connection becomes idle right after this event
     pool.on('release', () => queueMicrotask(() => this.#callFirst()));
   }
 
-  /** Whether all that the pool has are busy, or promised to others, and there might be another. */
+  /** Whether all connections are busy or belong to earlier callers, and the pool may open another. */
   isNeeded(ahead = this.#places.length): boolean {
     const { totalCount, idleCount, waitingCount, options, ending } = this.#pool;
     return totalCount > 0 && idleCount <= waitingCount + ahead && totalCount < options.max && !ending;
@@ -71,7 +71,7 @@ class Line {
     await waitPatiently({ budget: this.#budget, momentMs: this.#momentMs, isWaiting, freed });
     const isFree = !isWaiting();
     this.#places.splice(this.#places.indexOf(place), 1);
-    // there may be more than one
+    // another one may be free, too
     this.#callFirst();
     return isFree;
   }

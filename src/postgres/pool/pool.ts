@@ -25,15 +25,15 @@ export interface PoolOptions {
   readonly schema: 'control' | 'millrace';
   readonly application: string;
   readonly max: number;
-  /** A statement that is not answered by then fails, and its connection is given up; default: never. */
+  /** A statement without an answer after this time fails, and its connection is closed. Default: no limit. */
   readonly queryTimeoutMs?: number;
   readonly allowPooler: boolean;
-  /** More to do on a new connection; a rejection closes it. */
+  /** Additional set-up of a new connection. A rejection closes it. */
   readonly onOpen?: (client: ClientBase) => Promise<void>;
   readonly onError: (error: Error) => void;
-  /** How long a connection stays that nobody uses. */
+  /** How long an unused connection stays open. */
   readonly idleMs?: number;
-  /** What this process may have in all. */
+  /** The limit for all pools of this process. */
   readonly budget?: ConnectionBudget | undefined;
 }
 
@@ -50,22 +50,22 @@ export function openPool(options: PoolOptions): Pool {
     types: typeParsers,
     ...(options.budget && { Client: budgetedClient(options.budget, options.application) }),
     ...onConnect((client) => {
-      // the pool listens to those that are idle, and whoever has taken one out begins to a little later: a server's last word
-      // may come between the two, in the very packet of the answer before
+      // the pool listens to idle connections, and a caller adds its listener a little later; an error of the server may
+      // arrive in between
       client.on('error', () => {});
       connected.add(client);
       client.once('end', () => connected.delete(client));
       return setUp(client, options).finally(() => noteOpened(client));
     }),
   });
-  // an idle connection that is lost is only an event; unheard, it would end the process
+  // the loss of an idle connection is an error event; without a listener, it would end the process
   pool.on('error', options.onError);
   connections.set(pool, connected);
   options.budget?.join(pool);
   return pool;
 }
 
-/** What PostgreSQL keeps of an application's name, in bytes. */
+/** PostgreSQL cuts the name of an application to this number of bytes. */
 const longestName = 63;
 
 export function cut(name: string, most = longestName): string {
@@ -78,20 +78,20 @@ export function cut(name: string, most = longestName): string {
         .replace(/\uFFFD+$/, '');
 }
 
-/** Those of each pool that are open, or being set up. */
+/** The connections of each pool that are open or being set up. */
 const connections = new WeakMap<Pool, ReadonlySet<ClientBase>>();
-/** Who is in the middle of something may bring it to an end within this time. */
+/** How long callers may still use their connections when the pool ends. */
 const finishMs = 3_000;
 
-/** No connection is handed out from now on; returns when none is left, having cut those that were not given back in time. */
+/** Hands out no more connections, cuts those that were not released in time, and returns when none is left. */
 export async function closePool(pool: Pool, withinMs = finishMs): Promise<void> {
   const ended = endOf(pool);
   turnAway(pool);
   const timer = setTimeout(() => {
-    // one that is in a statement is cut off; PostgreSQL rolls back what it did
+    // PostgreSQL rolls back a statement whose connection is cut
     for (const client of connections.get(pool) ?? []) void end(client);
   }, withinMs);
-  // and one that cannot be reached to be cut is not waited for
+  // do not wait for a connection that cannot be cut
   await within(2 * withinMs, ended);
   clearTimeout(timer);
 }
@@ -104,7 +104,7 @@ function endOf(pool: Pool): Promise<void> {
   return known;
 }
 
-/** A pool that ends forgets those who wait for a connection: they would learn of it when their time is up. */
+/** A pool of pg that ends does not reject waiting callers; without this they would wait until their timeout. */
 function turnAway(pool: Pool): void {
   const waiting: unknown = Reflect.get(pool, '_pendingQueue');
   if (!Array.isArray(waiting)) return;
@@ -116,20 +116,20 @@ async function end(client: ClientBase): Promise<void> {
   await (client as Client).end().catch(() => {});
 }
 
-/** The pool waits for the promise before it hands the connection out; its types do not say so. */
+/** The pool awaits the promise before it hands out the connection, although its types do not say so. */
 function onConnect(hook: (client: ClientBase) => Promise<void>): object {
   return { onConnect: hook };
 }
 
 /**
- * How long a transaction may be left alone. Those of the control database are short, and everybody waits for them: a
- * process that is frozen in one must not stop the others for long.
+ * `idle_in_transaction_session_timeout`. Transactions in the control database are short, and all processes wait for them: a
+ * process that freezes in a transaction must not block the others for long.
  */
 export const forgotten = { control: '5s', millrace: '60s' } as const;
 
 /**
- * For connections that others wait for: one whose process stands still in a transaction, or whose machine is gone without a
- * word, is ended by the server. (By itself it would notice the latter after two hours.)
+ * For connections whose locks others wait for. The server ends such a connection if its process freezes in a transaction, or
+ * if its machine has disappeared. Without these settings it would notice the latter after two hours.
  */
 export function notForgotten(schema: keyof typeof forgotten): string {
   return `
@@ -140,11 +140,11 @@ export function notForgotten(schema: keyof typeof forgotten): string {
 }
 
 /**
- * In the round trip that proves the connection. As parameters at startup, PgBouncer would refuse some of them.
+ * Sent in the round trip that checks the connection. PgBouncer would refuse some of them as startup parameters.
  *
  * - `jit` off: an ordinary server compiles our plans again at each execution, because a plan without sequential scans has
  *   a high estimated cost before PostgreSQL 18. That took more than half of a hand-over's processor time.
- * - `vacuum_cost_delay`: a sweep of a large table pauses now and then, because others of this server have work meanwhile.
+ * - `vacuum_cost_delay`: a sweep of a large table pauses now and then, so that other sessions of the server can work.
  */
 function sessionSettings(schema: PoolOptions['schema']): string {
   return `
@@ -173,7 +173,7 @@ interface Proof {
   readonly oid: number;
 }
 
-/** That the connection is of one backend, and of the database that is meant. */
+/** Checks that the connection has one backend for itself, and leads to the intended database. */
 function prove(
   client: ClientBase,
   { address, allowPooler }: Pick<PoolOptions, 'address' | 'allowPooler'>,
@@ -189,7 +189,7 @@ function prove(
   refuseOther(address, oid);
 }
 
-/** Several statements in one round trip, one of which answers a row: opening a connection is mostly waiting. */
+/** Sends several statements in one round trip, because opening a connection is mostly waiting. One of them returns a row. */
 async function rowOf<R>(client: ClientBase, statements: string): Promise<R> {
   const results = (await client.query(statements)) as unknown as readonly { readonly rows: readonly R[] }[];
   const row = results.find(({ rows }) => rows.length > 0)?.rows[0];
@@ -197,7 +197,7 @@ async function rowOf<R>(client: ClientBase, statements: string): Promise<R> {
   return row;
 }
 
-/** The connection's engine is not the one its tenant is recorded with: the loader must be asked again. */
+/** The tenant is recorded with another version than that of the connection's engine. The loader must find its engine again. */
 export class VersionMismatch extends Error {
   override readonly name = 'VersionMismatch';
   readonly recorded: string;
@@ -208,12 +208,12 @@ export class VersionMismatch extends Error {
   }
 }
 
-/** Longer than this a connection does not wait for the end of a migration: whoever wants it is told. */
+/** How long a new connection waits for the end of a migration before it fails. */
 const longestWait = '3s';
 
 /**
- * What every connection of an engine to a tenant does first (I6): take `drain` shared, waiting out a migration, and
- * then, in a statement of its own so that it sees what that migration committed, look at the version.
+ * The first statements of every connection of an engine to a tenant (I6). It takes `drain` shared, which waits for a running
+ * migration. Then it reads the version, in a separate statement that sees the commit of that migration.
  */
 export function guardVersion(engineVersion: string): (client: ClientBase) => Promise<void> {
   const lock = `
@@ -221,7 +221,7 @@ export function guardVersion(engineVersion: string): (client: ClientBase) => Pro
     select pg_advisory_lock_shared(${locks.drain.join()})`;
   return async (client) => {
     await client.query(lock).catch(unlessLocked('the tenant is being upgraded; try again'));
-    // whoever changes the table itself is waited for no longer than a migration
+    // wait for a lock on the table no longer than for a migration
     const { version } = await rowOf<{ version: string }>(
       client,
       'select version from installation; reset lock_timeout',

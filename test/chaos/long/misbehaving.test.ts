@@ -5,8 +5,8 @@ testMisbehaving(
   [
     ['throws', /crashed: .*mischief: it will not start/],
     ['never-starts', /crashed:/],
-    ['stuck', /crashed: .*mischief: it is stuck/],
-    ['hangs', /crashed:/],
+    ['stuck', /failing: .*it is stuck/],
+    ['hangs', /failing: /],
   ],
   ['blocks', 'exits', 'leaks'],
 );

@@ -32,7 +32,7 @@ async function missedBy(job: string): Promise<Outlook | undefined> {
   }
 }
 
-/** What the pressed button said, because another user may have paused or unpaused meanwhile. */
+/** The action of the pressed button, because another user may have paused or unpaused the job meanwhile. */
 interface Wish {
   readonly paused: boolean;
   readonly isSure: boolean;

@@ -3,9 +3,9 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type TenantAnswer, tenant } from '../client.ts';
 import { keys } from '../queries.ts';
 
-/** How it fares. The document is another answer, since it is long and seldom changes. */
+/** The state of the job. The document is a separate request, because it is long and rarely changes. */
 export type Job = Omit<TenantAnswer<'GET /api/jobs/{id}'>, 'raw_definition'>;
-/** What each view of a job's page is given. */
+/** The properties of each view of a job's page. */
 export interface JobViewProps {
   readonly job: Job;
 }

@@ -28,7 +28,7 @@ export function useSelection(): Selection & { readonly select: (change: Partial<
   return { instant: search.get('instant') ?? undefined, task: search.get('task') ?? undefined, select };
 }
 
-/** Where a view shows an instant. */
+/** The address of an instant in a view. */
 export function instantHref(job: string, view: '' | 'grid' | 'timeline', instant: string): string {
   return `/jobs/${job}${view === '' ? '' : `/${view}`}?instant=${encodeURIComponent(instant)}`;
 }

@@ -43,7 +43,7 @@ function Head({ project }: { readonly project: Project }) {
   );
 }
 
-/** What its tasks are given: configuration in clear, and the stash. */
+/** The configuration of its tasks, in clear, and the stash. */
 function Belongings({ id }: { readonly id: string }) {
   const { data: config = {} } = useQuery({
     queryKey: [...keys.projects, id, 'config'],

@@ -1,4 +1,4 @@
-/** All projects: what they are for, and the way to their jobs. */
+/** All projects, with their descriptions and links to their jobs. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { ActionDialog } from '../actions/action-dialog.tsx';

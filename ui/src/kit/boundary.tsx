@@ -15,7 +15,7 @@ export function Boundary({ children }: Pick<Props, 'children'>) {
 
 type Trouble = 'none' | 'unfetched' | 'broken';
 
-/** Of a part that is fetched when it is first opened. */
+/** For a part of the UI that is loaded when it is first opened. */
 const unfetched = /dynamically imported module|importing a module|preload css/i;
 
 interface State {
@@ -26,7 +26,7 @@ interface State {
 class Catch extends Component<Props, State> {
   override readonly state: State = { trouble: 'none', path: this.props.path };
 
-  /** Not by a key: that would make every page anew at every step, and take the focus with it. */
+  /** A key would recreate the page at every step, and lose the focus. */
   static getDerivedStateFromProps({ path }: Props, state: State): Partial<State> | null {
     return path === state.path ? null : { path, trouble: 'none' };
   }

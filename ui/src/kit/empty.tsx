@@ -1,4 +1,4 @@
-/** Nothing to show, why that is, and what to do about it. */
+/** An empty state: that there is nothing to show, why, and what to do about it. */
 import type { ReactNode } from 'react';
 
 export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {

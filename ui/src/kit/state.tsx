@@ -23,7 +23,7 @@ const states: Readonly<Record<Shown, readonly [shape: string, meaning: string]>>
   retry: ['M13 8a5 5 0 1 1-1.5-3.5M13 2.5v2.8h-2.8', 'will be tried again'],
 };
 
-/** What people call it. */
+/** Its name for users. */
 export function wordOf(state: Shown): string {
   return state === 'active' ? 'ready' : state;
 }
@@ -40,7 +40,7 @@ export function State({ state }: { readonly state: Shown }) {
   );
 }
 
-/** Of an SVG path on a 16 × 16 field, for pictures that draw many states. */
+/** The data of an SVG path on a 16 × 16 field, for pictures with many states. */
 export function shapeOf(state: Shown): string {
   return states[state][0];
 }
@@ -49,7 +49,7 @@ export function shapeOf(state: Shown): string {
 interface CountProps {
   readonly state: StateName;
   readonly count: number;
-  /** Where counting ended: there may be more. */
+  /** The count ended at this limit: there may be more. */
   readonly upTo?: number;
 }
 

@@ -1,4 +1,4 @@
-/** What the browser's tab says. Which tenant it is about goes without saying for `default`. */
+/** The title of the browser's tab. It names the tenant, unless that is `default`. */
 import { useEffect } from 'react';
 import { tenantName } from '../client.ts';
 

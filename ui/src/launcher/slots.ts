@@ -1,4 +1,4 @@
-/** Slots in order: who has one, by kind, and who stands in line; and what another limit would mean. */
+/** Slots in order: those that are held, by kind, and those that wait; and the effect of another limit. */
 import type { Slot, Slots } from '../tenants/use-tenants.ts';
 
 interface Standing {
@@ -35,7 +35,7 @@ export function limitOf(text: string): number | undefined {
   return /^\d{1,5}$/.test(text) && Number(text) <= 10_000 ? Number(text) : undefined;
 }
 
-/** What another limit does, in a sentence. */
+/** The effect of another limit, as a sentence. */
 export function outlookOf(slots: Slots, wanted: number): string {
   const { items, taken, limit } = slots;
   const stopped = stoppedBy(slots, wanted);

@@ -1,4 +1,4 @@
-/** This tab's end of the stream of changes: by way of the worker that all tabs share, or a stream of its own. */
+/** The stream of changes in this tab: through the worker that all tabs share, or a stream of its own. */
 import { ChangeStream, type LiveState, type Told } from './change-stream.ts';
 import type { Said } from './shared-worker.ts';
 
@@ -7,7 +7,7 @@ interface Line {
 }
 
 interface FeedOptions {
-  /** What stands before the paths of the tenant's API. */
+  /** The prefix of the paths of the tenant's API. */
   readonly base: string;
   readonly onTold: (told: Told) => void;
 }
@@ -51,7 +51,7 @@ export class Feed {
 
   readonly #leave = (): void => this.#line.say('bye');
 
-  /** Out of the browser's memory of pages, where it heard nothing. */
+  /** The page was restored from the browser's back/forward cache, where it received nothing. */
   readonly #comeBack = (event: PageTransitionEvent): void => {
     if (!event.persisted) return;
     this.#line.say('hello');

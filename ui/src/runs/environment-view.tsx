@@ -1,4 +1,4 @@
-/** What a run is given: program, variables, parameters. Values of secrets never come here. */
+/** The input of a run: program, variables, parameters. Values of secrets are never sent to the UI. */
 import { Answer } from '../kit/answer.tsx';
 import { Fact, Facts } from '../kit/facts.tsx';
 import { formatSpan } from '../time/format.ts';

@@ -21,7 +21,7 @@ export function HistoryView({ run }: { readonly run: Run }) {
   );
 }
 
-/** Where a worker or scheduler brought it about, the message says so where it matters. */
+/** Workers and schedulers are left out as actors: the message names them if they matter. */
 const machinery: ReadonlySet<string> = new Set(['worker', 'scheduler']);
 
 function MomentRow({ moment, before }: { readonly moment: Moment; readonly before: Moment | undefined }) {

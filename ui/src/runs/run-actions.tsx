@@ -1,4 +1,4 @@
-/** What may be done about a run: cancel it while it is under way, run its task again, run again all that failed with it. */
+/** The actions on a run: cancel it, run its task again, run all failed tasks of its instant again. */
 import { type RefObject, useLayoutEffect, useRef } from 'react';
 import { ActivateAction } from '../actions/activate.tsx';
 import { CancelRunAction } from '../actions/cancel-run.tsx';
@@ -11,7 +11,7 @@ const failed: ReadonlySet<Run['state']> = new Set(['failure', 'timeout', 'error'
 
 interface Props {
   readonly run: Run;
-  /** Takes the focus of whoever was about to cancel the run when it ended. */
+  /** Gets the focus if the run ends while the user is about to cancel it. */
   readonly heading: RefObject<HTMLElement | null>;
 }
 

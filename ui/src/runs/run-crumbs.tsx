@@ -1,4 +1,4 @@
-/** Where a run belongs: project, job, and the graph of its instant. */
+/** Links to the project and job of a run, and to the graph of its instant. */
 import { Link } from 'wouter';
 import { Instant } from '../time/times.tsx';
 import type { Run } from './use-runs.ts';

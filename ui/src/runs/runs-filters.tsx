@@ -1,4 +1,4 @@
-/** What a list of runs is narrowed to by a link that led here, with a way to drop it. */
+/** The filters that a link has set on a list of runs, with buttons to remove them. */
 import type { ReactNode } from 'react';
 import { useJob } from '../job/use-job.ts';
 import { Instant } from '../time/times.tsx';

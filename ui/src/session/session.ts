@@ -41,7 +41,7 @@ type Credential = { readonly link: string } | { readonly key: string };
 
 const spending = new Map<string, Promise<Me>>();
 
-/** A link is good for one POST, so whoever asks for the same one again is given the first one's answer. */
+/** A link is valid for one POST, so a second request for the same link gets the answer of the first. */
 function exchange(credential: Credential): Promise<Me> {
   if ('key' in credential) return gateway('POST /api/session', { body: credential });
   const known = spending.get(credential.link);

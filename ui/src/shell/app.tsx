@@ -40,7 +40,7 @@ export function App() {
   );
 }
 
-/** Pages that are seldom the first are fetched when they are opened. A key for each id: another one is another page. */
+/** Pages that are rarely opened first are loaded on demand. Each id has its own key, so that another id is a new page. */
 const RunPage = lazy(() => import('../runs/run-page.tsx'));
 const NewJobPage = lazy(() => import('../job/definition/new-job-page.tsx'));
 const WorkerPage = lazy(() => import('../fleet/worker-page.tsx'));

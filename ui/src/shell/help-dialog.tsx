@@ -1,4 +1,4 @@
-/** What the keyboard can do. */
+/** The keyboard shortcuts. */
 import { Dialog } from '../kit/dialog.tsx';
 import { useIsRoot } from '../session/root-only.tsx';
 import './dialogs.css';

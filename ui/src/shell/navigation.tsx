@@ -1,5 +1,5 @@
 /**
- * The places of the house, as a table: who may go there, and the letter that leads there after `g`. Bus and flows will be
+ * The table of main pages: the role that each requires, and the letter that opens it after `g`. Bus and flows will be
  * rows here when they have pages. Places of the installation work below every tenant's prefix, which links keep.
  */
 import { Link, useLocation } from 'wouter';
@@ -15,7 +15,7 @@ interface Place {
   readonly holds: RegExp;
   /** On a 16 × 16 field. */
   readonly icon: string;
-  /** Left out: everybody who can sign in. */
+  /** Without it, every user that can sign in may open the page. */
   readonly only?: Role;
 }
 
@@ -74,7 +74,7 @@ const places: readonly (readonly Place[])[] = [
   ],
 ];
 
-/** Those that this role may go to. */
+/** The pages that this role may open. */
 export function usePlaces(): readonly (readonly Place[])[] {
   const role = useMe().data?.role;
   return places.map((group) => group.filter(({ only }) => only === undefined || only === role));

@@ -9,10 +9,10 @@ interface Shortcuts {
   readonly go: (letter: string) => void;
 }
 
-/** So long after `g` a letter still belongs to it. */
+/** A letter within this time after `g` belongs to it. */
 const patienceMs = 1_500;
 
-/** Where keys are text. An editor may live in a shadow, so the innermost element counts. */
+/** Whether keys are text in this element. An editor may be in a shadow root, so the innermost element counts. */
 function isTyping(event: KeyboardEvent): boolean {
   const [inner] = event.composedPath();
   return inner instanceof HTMLElement && (inner.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(inner.tagName));
@@ -24,7 +24,7 @@ function isBusy(event: KeyboardEvent): boolean {
 }
 
 export function useShortcuts({ search, help, tenants, go }: Shortcuts): void {
-  // whatever is drawn between the two keys
+  // in a ref, so that a render between the two keys does not lose it
   const goingSince = useRef(Number.NEGATIVE_INFINITY);
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {

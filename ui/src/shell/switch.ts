@@ -1,8 +1,8 @@
-/** Where one lands in another tenant: on the same page if it has one, else on the list that this page belongs to. */
+/** The address to open in another tenant: the same page if it has one, otherwise the list that the page belongs to. */
 
 /** Pages of one thing, whose id means nothing elsewhere. Workers and tenants are the installation's. */
 const ofOneThing = /^\/(jobs|runs|projects)\/(?!new$)[^/]+/;
-/** What an address says about this tenant's own things. */
+/** The parameters of an address that refer to objects of this tenant. */
 const ofThisTenant = ['job', 'task', 'instant', 'cursor', 'project', 'n'];
 
 /** `home` is the other tenant's first page, which ends in a slash. */

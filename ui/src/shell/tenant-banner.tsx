@@ -29,7 +29,7 @@ export function Banners() {
   );
 }
 
-/** Of a tenant that does not exist there is no page but the banner, which says so. */
+/** A tenant that does not exist has no pages: only the banner is shown. */
 export function Existing({ children }: { readonly children: ReactNode }) {
   const { state } = useAccess();
   const [path] = useLocation();

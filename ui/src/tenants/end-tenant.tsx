@@ -70,7 +70,7 @@ function Ending({ tenant: { name }, close, act, change, children }: EndingProps)
     outdates: keys.tenantList,
     change,
     onDone: () => {
-      // these very pages are gone
+      // the pages of this tenant no longer exist
       if (name === tenantName) location.assign('/tenants');
       else go('/tenants');
     },

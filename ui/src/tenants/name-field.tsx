@@ -1,4 +1,4 @@
-/** What a tenant is called. The server has the last word; what cannot be is said while it is typed. */
+/** The name of a tenant. Invalid names are reported while the user types; the server decides. */
 import { Field } from '../kit/field.tsx';
 import { nameFault } from './name-fault.ts';
 

@@ -1,4 +1,4 @@
-/** Makes a tenant: its database, with Millrace installed. Its scheduler is started by itself. */
+/** Creates a tenant: its database, with Millrace installed. Its scheduler starts automatically. */
 import { useState } from 'react';
 import { useLocation } from 'wouter';
 import { ActionFoot, ActionForm } from '../actions/action-dialog.tsx';

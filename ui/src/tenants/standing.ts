@@ -76,7 +76,7 @@ export function nextTryOf({ reason_code, retry_at }: Pick<Tenant, 'reason_code' 
   return isInstalled({ reason_code }) ? retry_at : null;
 }
 
-/** What came of a message, beside the word for it: nothing where it is only that word again. */
+/** Details of a message's outcome; null if they only repeat the outcome. */
 export function detailOf({ outcome, detail }: Pick<Message, 'outcome' | 'detail'>): string | null {
   return detail === outcomeWords(outcome) ? null : detail;
 }

@@ -1,4 +1,4 @@
-/** Starts a tenant by one click: that takes nothing away, and does nothing where it runs. */
+/** Starts a tenant without a dialog, because a start destroys nothing and has no effect on a running tenant. */
 import { useChange } from '../admin/use-change.ts';
 import { gateway } from '../client.ts';
 import { InlineFailure } from '../kit/failure.tsx';

@@ -15,7 +15,7 @@ import { VersionField } from './version-field.tsx';
 
 type Upgraded = GatewayAnswer<'POST /api/tenants/{name}/upgrade'>;
 
-/** Offered where a newer engine is here. */
+/** Offered if a newer engine is installed. */
 export function UpgradeAction({ tenant }: { readonly tenant: Tenant }) {
   const { data: engines } = useEngines();
   const offered = hasNewer(tenant.version, engines?.items);
@@ -144,7 +144,7 @@ function Done({ name, upgraded: { from, to, migrations, message }, close }: Done
   );
 }
 
-/** What becomes of the restart. */
+/** The outcome of the restart. */
 function Follow({ name, sent }: { readonly name: string; readonly sent: Message }) {
   const { data } = useMessages(name, 50);
   const message = data?.items.find(({ id }) => id === sent.id) ?? sent;

@@ -22,7 +22,7 @@ export function hasNewer(from: string | null, engines: readonly Known[] | undefi
   return usable(own < 0 ? engines : engines.slice(0, own)).length > 0;
 }
 
-/** What follows a plus names a build. */
+/** The part after a plus names a build. */
 function isPreRelease(version: string): boolean {
   return /^[^+]*-/.test(version);
 }

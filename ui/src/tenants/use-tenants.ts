@@ -69,7 +69,7 @@ export function useMessages(name: string, limit: number) {
   });
 }
 
-/** Of a tenant that runs it is asked seldom: when its scheduler goes, the tenant's own stream says so. `watched`: as often as ever. */
+/** A running tenant is polled rarely, because its own stream reports when its scheduler ends. `watched`: polled as often as others. */
 export function useTenantWhy(name: string, { watched = false }: { readonly watched?: boolean } = {}) {
   const isBeingRenamed = useIsBeingRenamed(name);
   return useQuery({

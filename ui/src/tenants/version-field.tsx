@@ -8,7 +8,7 @@ interface Props {
   readonly hint: ReactNode;
   /** The version it has now, if any. */
   readonly now?: string | null;
-  /** Empty: whatever the server takes by itself. */
+  /** Empty: the server's default. */
   readonly value: string;
   readonly change: (version: string) => void;
 }

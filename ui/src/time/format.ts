@@ -1,4 +1,4 @@
-/** Times, spans and sizes in words. Instants are shown in UTC, because that is how they are named everywhere else. */
+/** Formats times, spans and sizes. Instants are shown in UTC, as everywhere else. */
 
 const second = 1_000;
 const minute = 60 * second;

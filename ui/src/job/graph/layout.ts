@@ -19,7 +19,7 @@ export interface LaidNode {
 interface LaidEdge {
   readonly from: string;
   readonly to: string;
-  /** Of an SVG path. */
+  /** The data of an SVG path. */
   readonly path: string;
 }
 
@@ -41,7 +41,7 @@ interface GivenEdge {
 }
 
 export const nodeHeight = 40;
-/** Where the text of a box begins, and the largest average width of a letter. */
+/** The left padding of a box's text, and the largest average width of a letter. */
 export const textLeft = 33;
 export const letterWidth = 6.7;
 const mostWidth = 208;

@@ -22,7 +22,7 @@ interface Answer {
   readonly newer: string | null;
 }
 
-/** Those beside the time are few, because they are read again most; far ones are many, for whoever scrolls far. */
+/** Pages near the current time are small, because they are read again most often. Distant ones are large, for long scrolls. */
 const nearRows = 100;
 const farRows = 200;
 
@@ -55,7 +55,7 @@ export function newerRows(chain: Chain): number {
 interface PageInSight {
   readonly index: number;
   readonly page: Page;
-  /** Of its first row. */
+  /** The index of its first row. */
   readonly row: number;
 }
 
@@ -70,7 +70,7 @@ export function pagesInSight(chain: Chain, first: number, end: number): PageInSi
   });
 }
 
-/** What a page's answer teaches: how long it is, and where the next one begins. The same chain where that is nothing new. */
+/** Adds the length of a page and the beginning of the next one. Returns the same chain if nothing has changed. */
 export function learn(chain: Chain, page: Page, answer: Answer): Chain {
   const index = chain.indexOf(page);
   if (index === -1) return chain;
@@ -86,7 +86,7 @@ export function learn(chain: Chain, page: Page, answer: Answer): Chain {
   return page.side === 'older' ? [...known, fresh] : [fresh, ...known];
 }
 
-/** Nothing lies beyond that page any more. */
+/** That page is now the last one. */
 function cutFrom(chain: Chain, index: number, side: Page['side']): Chain {
   return side === 'older' ? chain.slice(0, index + 1) : chain.slice(index);
 }

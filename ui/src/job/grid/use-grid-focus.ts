@@ -16,7 +16,7 @@ interface Options {
   readonly columns: number;
   readonly rowHeight: number;
   readonly columnWidth: number;
-  /** What the head of the table and the heads of rows leave for cells. */
+  /** The area of the cells, without the heads of the table and of the rows. */
   readonly room: { readonly width: number; readonly height: number };
   readonly open: (place: Place) => void;
 }
@@ -99,7 +99,7 @@ function isCell(element: Element | null, box: HTMLElement): boolean {
   return element instanceof HTMLElement && box.contains(element) && element.dataset['col'] !== undefined;
 }
 
-/** Where an event happened; undefined outside of cells. */
+/** The cell of an event; undefined outside of cells. */
 function placeAt(target: EventTarget): Place | undefined {
   const cell = target instanceof Element ? target.closest<HTMLElement>('[data-col]') : null;
   const row = cell?.closest<HTMLElement>('[data-row]')?.dataset['row'];

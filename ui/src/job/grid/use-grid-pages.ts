@@ -93,7 +93,7 @@ function nameOf(tasks: readonly GridTask[]): string {
   return tasks.map(({ id }) => id).join(' ');
 }
 
-/** Of the pages out of sight the latest few stay, so that a walk through years of instants needs no more memory. */
+/** Keeps only a few pages that are out of sight, so that scrolling through years of instants needs little memory. */
 function useKeepFew(job: string, sight: string): void {
   const client = useQueryClient();
   const prefix = useMemo(() => keys.jobState(job, 'grid'), [job]);

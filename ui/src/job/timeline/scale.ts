@@ -24,7 +24,7 @@ export interface Scale {
 /** A pause is folded when it is longer than this part of all that was busy, and longer than a moment. */
 const longPause = 0.6;
 const momentMs = 2_000;
-/** What a fold takes of the axis. */
+/** The width of a fold on the axis. */
 const foldWidth = 0.05;
 
 export function makeScale(busy: readonly Busy[]): Scale {

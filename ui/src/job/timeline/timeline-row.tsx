@@ -9,7 +9,7 @@ import type { Scale } from './scale.ts';
 interface Props {
   readonly row: TimelineRow;
   readonly scale: Scale;
-  /** Where the bars of what still runs end. */
+  /** The end of the bars of unfinished runs. */
   readonly now: number;
   readonly critical: ReadonlySet<string>;
 }
@@ -32,7 +32,7 @@ export const TimelineTask = memo(function TimelineTask({ row, scale, now, critic
   );
 });
 
-/** Its three times; what has not come yet is now. */
+/** Its three times. A time that has not come yet is replaced by now. */
 export function timesOf(run: InstantRun, now: number) {
   const queued = Date.parse(run.queued_datetime);
   const end = run.finish_datetime === null ? Math.max(now, queued) : Date.parse(run.finish_datetime);

@@ -37,7 +37,7 @@ export interface Row {
   readonly right: DiffLine | undefined;
 }
 
-/** Side by side: what was removed stands beside what came in its place. */
+/** Side by side: removed lines beside the lines that replace them. */
 export function rowsOf(lines: readonly DiffLine[]): readonly Row[] {
   const rows: Row[] = [];
   let [removed, added]: [DiffLine[], DiffLine[]] = [[], []];

@@ -11,7 +11,7 @@ import './versions.css';
 const firstRows = 50;
 const mostRows = 1_000;
 
-/** What the address asks for; by default what the newest version changed. */
+/** The comparison in the address. Default: the changes of the newest version. */
 function useCompared(newest: number): { readonly from: number; readonly to: number } {
   const [toText] = useUrlState('to');
   const [fromText] = useUrlState('from');

@@ -1,6 +1,6 @@
 /**
  * Terminal codes in a line of output: colours and weights are understood, all others are taken out. A style goes on over
- * the end of a line until something changes it, so whoever draws a line must know the style that it begins with.
+ * the end of a line until something changes it, so drawing a line requires the style at its beginning.
  */
 
 /** One of the sixteen by number, or an exact one as CSS has it. */
@@ -36,7 +36,7 @@ const control = /[\u0000-\u0008\u000B-\u001F\u007F]/g;
 // oxlint-disable-next-line no-control-regex
 const special = /[\u0000-\u0008\u000B-\u001F\u007F]/;
 
-/** What a terminal would show of a line: a progress bar that drew over itself shows as it stood at last. */
+/** The line as a terminal would show it: of a progress bar, only the last state. */
 export function piecesOf(line: string, before: Style = plain): readonly Piece[] {
   if (!special.test(line)) return line === '' ? [] : [{ text: line, style: before }];
   const shownFrom = line.trimEnd().lastIndexOf('\r') + 1;
@@ -89,7 +89,7 @@ export function unfinishedCode(text: string): string {
   return rest.length < 64 && /^.(?:\[[\d;:]*)?$/s.test(rest) ? rest : '';
 }
 
-/** What each number changes; undefined takes a property away. */
+/** The effect of each number; undefined removes a property. */
 const changes: Readonly<Record<number, { readonly [K in keyof Style]: Style[K] | undefined }>> = {
   1: { bold: true },
   2: { dim: true },
@@ -132,7 +132,7 @@ function oneOfSixteen(number: number): Style {
   return {};
 }
 
-/** What follows a 38 or 48: `5;n` of 256, or `2;r;g;b`. */
+/** The colour after 38 or 48: `5;n` of 256, or `2;r;g;b`. */
 function exactColour([kind, a = 0, b = 0, c = 0]: readonly number[]): { colour: Colour | undefined; used: number } {
   if (kind === 5) return { colour: oneOf256(a), used: 2 };
   if (kind === 2) return { colour: `rgb(${byte(a)} ${byte(b)} ${byte(c)})`, used: 4 };

@@ -1,4 +1,4 @@
-/** What one can do with a log: search it, follow it, wrap its lines, copy it, take it away. */
+/** The actions on a log: search, follow, wrap lines, copy, download. */
 import { type KeyboardEvent, useId, useState } from 'react';
 import { logUrl } from '../../client.ts';
 import { plainText } from './ansi.ts';

@@ -9,7 +9,7 @@ interface Props {
   readonly text: string;
   readonly style: Style;
   readonly pattern: RegExp | undefined;
-  /** Which hit of this row one has gone to. */
+  /** The current hit in this row. */
   readonly currentHit: number | undefined;
   readonly isLinked: boolean;
 }

@@ -1,4 +1,4 @@
-/** The window onto a log: draws the rows in sight and a few more, whatever lies above and below. */
+/** The visible part of a log: draws the rows in sight and a few more, however long the log is. */
 import { useLayoutEffect, useRef } from 'react';
 import type { LogFind } from './use-log-find.ts';
 import type { LogPlace } from './use-log-place.ts';

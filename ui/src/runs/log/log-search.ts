@@ -46,7 +46,7 @@ export class LogSearch {
     return !this.isFull && Math.max(this.#next, this.#store.firstRow) < Math.min(end, this.#store.rows);
   }
 
-  /** Where each line is a row: the row is known from how many lines have ended before. */
+  /** If each line is a row, the row is the number of earlier line ends. */
   #atOnce(text: string, from: number, to: number): void {
     let row = from;
     let lineEnd = text.indexOf('\n');
@@ -72,7 +72,7 @@ export function patternOf(question: string): RegExp {
   return new RegExp(question.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&'), 'gi');
 }
 
-/** Where in a list of hits, by row, to go from here: the next below or above, and round the ends. */
+/** The next hit below or above a row, in a list of hits by row. Wraps around at the ends. */
 export function hitFrom(hits: readonly number[], row: number, direction: 1 | -1): number {
   const below = hits.findIndex((hit) => hit >= row);
   if (direction === 1) return below === -1 ? 0 : below;

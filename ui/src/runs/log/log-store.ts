@@ -30,7 +30,7 @@ interface Block {
   /** Numbers of the first row and line that begin in it. */
   readonly firstRow: number;
   readonly firstLine: number;
-  /** Where rows begin in it, and which of these, by position, go on a line. */
+  /** The beginnings of rows in it, and which of these rows continue a line, by position. */
   readonly starts: number[];
   readonly goingOn: number[];
   /** In force at its first byte; `carry` is a code that was cut in two there. */
@@ -215,7 +215,7 @@ export class LogStore {
   }
 }
 
-/** Where the line ends: its newline, or beyond the bytes. */
+/** The end of the line: its newline, or the end of the bytes. */
 function endFrom(bytes: Uint8Array, at: number): number {
   const end = bytes.indexOf(newline, at);
   return end === -1 ? bytes.length : end;

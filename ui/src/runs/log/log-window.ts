@@ -7,7 +7,7 @@
  */
 export interface Frame {
   readonly rows: number;
-  /** Of one row; where lines wrap, of an average one. */
+  /** The height of a row; if lines wrap, of an average one. */
   readonly rowPx: number;
   readonly windowPx: number;
 }
@@ -20,7 +20,7 @@ export interface Place {
 
 export const tallestPx = 8_000_000;
 const sparePx = 400;
-/** So few rows are all drawn where they wrap: then it is known how high they are. */
+/** Up to this number of wrapping rows are all drawn, so that their height is known. */
 export const fewRows = 300;
 
 function wholePx({ rows, rowPx }: Frame): number {
@@ -43,7 +43,7 @@ export function placeAt(frame: Frame, wanted: number): Place {
   return { top, scrollTop: most === mostScroll ? top : (top / most) * mostScroll };
 }
 
-/** Where one is after the browser has scrolled. */
+/** The position after the browser has scrolled. */
 export function scrolled(frame: Frame, from: Place, scrollTop: number): Place {
   const most = Math.max(0, wholePx(frame) - frame.windowPx);
   const mostScroll = Math.max(0, stretchPx(frame) - frame.windowPx);
@@ -68,11 +68,11 @@ interface Drawn {
   /** Rows `from` up to, not including, `to`. */
   readonly from: number;
   readonly to: number;
-  /** Where `from` stands on the stretch that is scrolled over. */
+  /** The position of `from` in the scrolled area. */
   readonly atPx: number;
 }
 
-/** Where each row is one line high. */
+/** For rows of one line each. */
 export function evenRows(frame: Frame, { top, scrollTop }: Place): Drawn {
   const from = Math.max(0, Math.floor((top - sparePx) / frame.rowPx));
   const to = Math.min(frame.rows, Math.ceil((top + frame.windowPx + sparePx) / frame.rowPx));
@@ -88,7 +88,7 @@ interface Anchored {
   readonly partOfWindow: number;
 }
 
-/** Where rows wrap. `linePx` is the height of the lowest row there can be. */
+/** For rows that wrap. `linePx` is the smallest height of a row. */
 export function wrappedRows(frame: Frame, { top }: Place, linePx: number): Anchored {
   const most = wholePx(frame) - frame.windowPx;
   const part = most <= 0 ? 0 : Math.min(1, top / most);

@@ -18,7 +18,7 @@ export interface LogFind {
   readonly ask: (question: string) => void;
   readonly pattern: RegExp | undefined;
   readonly count: number;
-  /** Of the last one found so far. */
+  /** The index of the last hit so far. */
   readonly lastRow: number | undefined;
   readonly isFull: boolean;
   readonly isBusy: boolean;

@@ -1,4 +1,4 @@
-/** Where in a log one is: at the end while one follows, else where one scrolled or went. */
+/** The position in a log: at the end while following, otherwise where the user scrolled or jumped to. */
 import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react';
 import type { LogStore } from './log-store.ts';
 import {
@@ -28,7 +28,7 @@ export interface LogPlace {
   readonly place: Place;
   readonly linePx: number;
   readonly follows: boolean;
-  /** Off, it stays where it is. */
+  /** If false, the position does not change. */
   readonly setFollows: (follows: boolean) => void;
   readonly goTo: (row: number) => void;
   readonly onScroll: () => void;
@@ -47,7 +47,7 @@ export function useLogPlace(store: LogStore, wraps: boolean): LogPlace {
   const frame = wraps ? wrappedFrame(store, size, drawnPx) : evenFrame(store, size);
   const place = follows ? endOf(frame) : stayed(frame, stay, firstRow);
 
-  // where the browser is as far as we know: what we set ourselves is no wish of the reader's
+  // the last known scroll position: a change that we made ourselves is not an action of the user
   const expected = useRef(0);
   useLayoutEffect(() => {
     if (box.current === null || Math.abs(expected.current - place.scrollTop) < 1) return;
@@ -80,7 +80,7 @@ function evenFrame(store: LogStore, { windowPx, linePx }: Size): Frame {
   return { rows: store.rows - store.firstRow, rowPx: linePx, windowPx };
 }
 
-/** Of few rows the height is known once they are drawn; of many it is guessed from how long they are. */
+/** The height of a few rows is measured once they are drawn; that of many is estimated from their length. */
 function wrappedFrame(store: LogStore, { windowPx, linePx, columns }: Size, drawnPx: number): Frame {
   const rows = store.rows - store.firstRow;
   if (rows <= fewRows) return { rows, rowPx: Math.max(linePx, drawnPx / Math.max(1, rows)), windowPx };
@@ -88,7 +88,7 @@ function wrappedFrame(store: LogStore, { windowPx, linePx, columns }: Size, draw
   return { rows, rowPx: linePx * linesPerRow, windowPx };
 }
 
-/** Rows that have gone from the beginning take their height with them. */
+/** Rows that were removed at the beginning reduce the height. */
 function stayed(frame: Frame, stay: Place & { readonly firstRow: number }, firstRow: number): Place {
   if (firstRow === stay.firstRow) return stay;
   return placeAt(frame, stay.top - (firstRow - stay.firstRow) * frame.rowPx);

@@ -1,8 +1,0 @@
-/** Breaks every rule that is not a numbered invariant. */
-import { vi } from 'vitest';
-import { mutations } from '../../simulation/mutations.ts';
-import { testMutations } from '../../simulation/mutation-suite.ts';
-
-vi.mock('node:timers/promises', async () => ({ setTimeout: (await import('../../simulation/clock.ts')).sleepOnClock }));
-
-testMutations(mutations.filter(({ name }) => !/^I\d/.test(name)));
