@@ -12,6 +12,7 @@ import type { Endpoint, EndpointTable } from '../../src/http/endpoint.ts';
 const document = 'what one job document may hold';
 const bounds: Readonly<Record<string, string>> = {
   'GET /healthz': 'a warning for each fault of one process and one tenant',
+  'GET /readyz': 'at most one warning, about couriers',
   'GET /api/installation': 'the settings that exist, of Millrace and of PostgreSQL',
   'GET /api/engines': 'the engines in the home, of whose tenants a hundred are named',
   'GET /api/schedulers': 'one row for each tenant',
