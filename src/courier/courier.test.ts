@@ -65,7 +65,7 @@ const fast: Partial<TenantCourierTimes> = {
   retry: { firstMs: 20, capMs: 50, jitter: 0 },
 };
 
-async function start(more: Partial<TenantCourierTimes> = {}, bus: Engine['bus'] | undefined = undefined) {
+async function start(more: Partial<TenantCourierTimes> = {}, bus?: Engine['bus']) {
   const telemetry = makeTelemetry(() => {});
   const publish = async (): Promise<never> => Promise.reject(new Error('not here'));
   const loader = fleet.newLoader({ engines: [{ ...engine, bus: bus ?? { publish, courier: smallCourier } }] });

@@ -107,7 +107,11 @@ class RunningCourier {
 
   #contextFor(ctx: EngineContext): CourierContext {
     const { outbound } = this.#options;
-    return { ...ctx, courier: { id: this.id, others: () => this.#others }, outbound: { post: outbound.post } };
+    return {
+      ...ctx,
+      courier: { id: this.id, others: () => this.#others },
+      outbound: { post: (request, signal) => outbound.post(request, signal) },
+    };
   }
 
   #onError(doing: string): (error: unknown) => void {

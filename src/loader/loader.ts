@@ -81,7 +81,7 @@ export class Loader {
   /** Names that tenants had before, since the list was read. */
   readonly #former = new Map<string, string>();
   readonly #unhear: () => void;
-  #beforeClose: (tenantId: string) => Promise<void> = async () => {};
+  #beforeClose: ((tenantId: string) => Promise<void>) | undefined;
   #rows: { readonly at: number; readonly rows: Promise<TenantRow[]> } | undefined;
 
   constructor(options: LoaderOptions) {
@@ -305,7 +305,7 @@ export class Loader {
   /** Removes and closes a tenant whose engine has changed. */
   #drop(tenant: OpenTenant): void {
     if (this.#entries.get(tenant.row.id)?.tenant === tenant) this.#entries.delete(tenant.row.id);
-    void this.#beforeClose(tenant.row.id);
+    void this.#beforeClose?.(tenant.row.id);
     void closePool(tenant.ctx.pool);
   }
 
@@ -325,7 +325,8 @@ export class Loader {
   async close(tenantId: string): Promise<void> {
     const entry = this.#entries.get(tenantId);
     this.#entries.delete(tenantId);
-    if (entry !== undefined) await this.#beforeClose(tenantId);
+    // without such work, an open tenant is closed in this very turn
+    if (entry !== undefined && this.#beforeClose !== undefined) await this.#beforeClose(tenantId);
     const tenant = entry?.tenant ?? (await entry?.opening.catch(() => undefined));
     if (tenant !== undefined) await closePool(tenant.ctx.pool);
   }

@@ -14,6 +14,7 @@ const bounds: Readonly<Record<string, string>> = {
   'GET /bus/topics': 'the first 10,000 by name, an array as in Routemaster',
   'GET /bus/api_tokens': 'the first 10,000, an array as in Routemaster',
   'GET /healthz': 'a warning for each fault of one process and one tenant',
+  'GET /readyz': 'at most one warning, about couriers',
   'GET /api/installation': 'the settings that exist, of Millrace and of PostgreSQL',
   'GET /api/engines': 'the engines in the home, of whose tenants a hundred are named',
   'GET /api/schedulers': 'one row for each tenant',

@@ -1,4 +1,5 @@
-/** All endpoints of subscribers of the event bus. */
+/** All endpoints of the event bus, except those of topics. */
+import { busActivityEndpoints } from './activity/endpoints.ts';
 import { controlEndpoints } from './controls/endpoints.ts';
 import { deliveryEndpoints } from './deliveries/endpoints.ts';
 import { eventEndpoints } from './events/endpoints.ts';
@@ -10,6 +11,7 @@ import { transferEndpoints } from './transfer/endpoints.ts';
 
 export const busSubscriberEndpoints = {
   ...subscriberEndpoints,
+  ...busActivityEndpoints,
   ...controlEndpoints,
   ...replayEndpoints,
   ...deliveryEndpoints,

@@ -1,4 +1,5 @@
-/** All handlers of subscribers of the event bus. */
+/** All handlers of the event bus, except those of topics. */
+import { busActivityHandlers } from './activity/handlers.ts';
 import { controlHandlers } from './controls/handlers.ts';
 import { deliveryHandlers } from './deliveries/handlers.ts';
 import { busEventHandlers } from './events/handlers.ts';
@@ -9,6 +10,7 @@ import { subscriberHandlers } from './subscribers/handlers.ts';
 import { transferHandlers } from './transfer/handlers.ts';
 
 export const busSubscriberHandlers = {
+  ...busActivityHandlers,
   ...subscriberHandlers,
   ...controlHandlers,
   ...replayHandlers,

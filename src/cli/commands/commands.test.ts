@@ -11,6 +11,7 @@ import {
   type ShellOptions,
   type SomeHandlers,
   startLocalServer,
+  plainInstallation,
 } from '../../../test/harness/cli/shell.ts';
 import type { ReasonCode } from '../../control/reasons.ts';
 import { jobViews, makeWorld, type World } from '../../../test/harness/cli/world.ts';
@@ -46,12 +47,8 @@ const fixed: SomeHandlers = {
   }),
   'GET /openapi.json': async () => ({ info: { version: '9.8.7' } }),
   'GET /api/installation': async () => ({
-    version: '9.8.7',
-    node: '',
+    ...plainInstallation,
     database: { version: '15.18', slow: [{ name: 'autovacuum', value: 'off', advice: 'Set it to on.' }] },
-    couriers: [],
-    warnings: ['no courier runs; start one'],
-    settings: null,
   }),
   'GET /api/status': async () => ({ num_projects: 1, num_workers: 1, running_tasks: 0 }),
   'GET /api/schedulers': async () => [],

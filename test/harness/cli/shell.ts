@@ -124,3 +124,6 @@ export async function startLocalServer(handlers: SomeHandlers, port = 0): Promis
     },
   };
 }
+
+/** An answer of `GET /api/installation`, but for its database. */
+export const plainInstallation = { version: '9.8.7', node: '', couriers: [], warnings: [], settings: null };
