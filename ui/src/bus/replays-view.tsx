@@ -128,7 +128,12 @@ function NewReplay({ subscriber, close }: { readonly subscriber: SubscriberDetai
   });
   return (
     <ActionForm submit={() => start.mutate()}>
-      <PointField label="From" hint="The number of the first event, or a time: 2026-01-31T00:00:00Z" value={from} change={setFrom} />
+      <PointField
+        label="From"
+        hint="The number of the first event, or a time: 2026-01-31T00:00:00Z"
+        value={from}
+        change={setFrom}
+      />
       <PointField label="To" hint="The same, or empty for the newest event" value={to} change={setTo} />
       <label className="check">
         <input

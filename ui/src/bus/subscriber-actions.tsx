@@ -160,8 +160,8 @@ function Deletion({ subscriber: { id, events }, close }: FormProps) {
   return (
     <ActionForm submit={() => remove.mutate()}>
       <p className="preview">
-        Its position, dead letters and replays are deleted. {events.queued.toLocaleString('en')} events that wait are not
-        delivered to it.
+        Its position, dead letters and replays are deleted. {events.queued.toLocaleString('en')} events that wait are
+        not delivered to it.
       </p>
       <ActionFoot close={close} act="Delete subscriber" kind="danger" disabled={remove.isPending}>
         <InlineFailure error={remove.error} />

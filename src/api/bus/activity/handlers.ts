@@ -22,8 +22,7 @@ type Row = Omit<Item, 'at'> & { at: Date };
 function listBusActivity(db: Db, { stepMs, fromMs, toMs }: Steps, { topic, subscriber }: Scope): Promise<Row[]> {
   const binned = sql`date_bin(${stepMs}::integer * interval '1 millisecond', a.at, timestamptz '1970-01-01 00:00:00+00')`;
   const within = sql`a.at >= ${new Date(fromMs)} and a.at < ${new Date(toMs)}`;
-  const ofTopic =
-    topic === undefined ? sql`true` : sql`a.topic_id in (select id from bus_topic where name = ${topic})`;
+  const ofTopic = topic === undefined ? sql`true` : sql`a.topic_id in (select id from bus_topic where name = ${topic})`;
   const ofSubscriber =
     subscriber === undefined
       ? sql`true`
