@@ -135,7 +135,7 @@ export class Incarnation {
 
   /**
    * Runs of a tenant that take no place, and whose definitions are not cached. The definitions are fetched together, and the runs
-   * begin together. With a promise and a signal for each run, a thousand runs took longer here than in the database.
+   * begin together, without a promise and a signal for each.
    */
   async #beginUnknown(holds: readonly Hold[]): Promise<void> {
     this.#running += holds.length;
