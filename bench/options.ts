@@ -48,7 +48,7 @@ export const usage = `npm run bench -- NAME [flags]
   isolation  lateness and hand-over of a tenant whose neighbour is flooded (--runs N: another number), hangs or is broken
 
   --json           the last line of standard output is one JSON object
-  --append         add the report to docs/benchmarks.md
+  --append         add the report to docs/benchmarks/results.md
   --seconds N      how long each thing is measured (10)
   --quick          a couple of seconds in all; shows that it works, measures nothing
   --database URL   an existing PostgreSQL server: the benchmark makes and drops databases of its own there
