@@ -5,6 +5,11 @@
  * exits.
  */
 import { Command } from 'commander';
+import { addDeadLetterCommands } from './commands/bus/dead-letter-commands.ts';
+import { addListen } from './commands/bus/listen.ts';
+import { addSubscribeCommands } from './commands/bus/subscribe.ts';
+import { addSubscriberCommands } from './commands/bus/subscriber-commands.ts';
+import { addTopicCommands } from './commands/bus/topic-commands.ts';
 import { addBackfillCommands } from './commands/backfills/backfill-commands.ts';
 import { addDocumentCommands } from './commands/jobs/document-commands.ts';
 import { addEngineCommands } from './commands/engines/engine-commands.ts';
@@ -70,6 +75,16 @@ const groups: readonly (readonly [heading: string, add: (program: Command, roles
     (program, _, io) => {
       addProjectCommands(program, io);
       addStashCommands(program, io);
+    },
+  ],
+  [
+    'The event bus:',
+    (program, _, io) => {
+      addTopicCommands(program, io);
+      addListen(program, io);
+      addSubscribeCommands(program, io);
+      addSubscriberCommands(program, io);
+      addDeadLetterCommands(program, io);
     },
   ],
   ['The server:', (program, _, io) => addServerCommands(program, io)],
