@@ -64,6 +64,6 @@ function mayDelete(caller: Caller | undefined, owner: string | null): boolean {
 async function isBusy(db: Db): Promise<boolean> {
   const { due } = await db.one<{ due: number }>(sql`
     select count(*)::integer as due
-      from (select from errand where queue = 'main' and state = 'r' limit ${scaling.errands}) as some`);
+      from (select from errand where queue = 'main' and state = 'r' limit ${scaling.errands}) as ready`);
   return due >= scaling.errands;
 }
