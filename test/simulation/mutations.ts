@@ -13,7 +13,7 @@ export interface Mutation {
 /** In the function `name`, the text `from` is replaced by `to`, wherever it occurs. */
 type Replacement = readonly [name: string, from: string, to: string];
 
-function changeFunction(name: string, ...replacements: readonly Replacement[]): Mutation {
+export function changeFunction(name: string, ...replacements: readonly Replacement[]): Mutation {
   return {
     name,
     breakRule: async (db) => {
