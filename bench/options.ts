@@ -52,7 +52,7 @@ export const usage = `npm run bench -- NAME [flags]
   bus        events taken in and delivered, against PostgreSQL and a bare server in the same run
 
   --json           the last line of standard output is one JSON object
-  --append         add the report to docs/benchmarks.md
+  --append         add the report to docs/benchmarks/results.md
   --seconds N      how long each thing is measured (10)
   --quick          a couple of seconds in all; shows that it works, measures nothing
   --database URL   an existing PostgreSQL server: the benchmark makes and drops databases of its own there

@@ -21,7 +21,7 @@ export const topicHandlers: ApiHandlers<typeof topicEndpoints> = {
   'GET /bus/pulse/scaling': async ({ signal }, { db }) => {
     if (await isBusy(db)) await pause(scaling.delayMs, signal);
   },
-  'GET /bus/topics': async (_, { db }) => (await listTopics(db)).map(renderTopic),
+  'GET /bus/topics': async (_, { db, time }) => (await listTopics(db, new Date(time.now()))).map(renderTopic),
   'POST /bus/topics/{name}': async ({ params, body, caller, request }, ctx) => {
     if (caller === undefined) throw new MillraceError('unauthenticated', 'send a key');
     const key = request.headers.get('idempotency-key');
@@ -48,6 +48,8 @@ function renderTopic({ owner_name: name, ...topic }: TopicRow) {
     name: topic.name,
     publisher: topic.owner === null ? null : name,
     events: topic.events,
+    last_minute: topic.last_minute,
+    subscribers: topic.subscribers,
     owner: topic.owner,
     created_at: topic.created_at.toISOString(),
   };
