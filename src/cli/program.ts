@@ -146,6 +146,14 @@ export async function runCli(argv: readonly string[], roles: RoleCommands, io: I
   return actual.exitCode;
 }
 
+/** Prints the error of a role that was started without the command line, and returns the exit code. */
+export function reportFailure(error: unknown, io: Io): number {
+  const ending = endingOf(error);
+  if (io.signal?.aborted) return exitCodes.interrupted;
+  printEnding(io, ending, false);
+  return ending.exitCode;
+}
+
 /** Returns a signal that aborts when stdout can no longer be written. The listeners stay, because an error may come late. */
 function watchForBrokenOutput(io: Io): AbortSignal {
   const broken = new AbortController();

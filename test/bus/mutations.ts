@@ -1,0 +1,19 @@
+/** Rules of the bus, each broken in the database of one world of rivals by a change to one of its functions. */
+import { changeFunction, type Mutation } from '../simulation/mutations.ts';
+
+export const mutations: readonly Mutation[] = [
+  changeFunction('I8: an errand is removed although events are queued', [
+    'end_deliveries',
+    'r.queued = 0 or',
+    'r.queued >= 0 or',
+  ]),
+  changeFunction('a write needs no lease', ['held_deliveries', 'and e.worker = p_worker and e.lease = a.lease', '']),
+  changeFunction('the end of a batch is not stored', ['cut_short', 'set batch_end = a.batch_end', 'set pos = r.pos']),
+  changeFunction('events are counted by former subscriptions', ['fan_out', 'and revision = p_revision', '']),
+  changeFunction('a page is counted twice', ['fan_out', 'and fanned = p_from', '']),
+  changeFunction('a strand does not wait for the others', [
+    'reach_barrier',
+    'and pos < p_barrier and queued > 0',
+    'and false',
+  ]),
+];
