@@ -23,7 +23,7 @@ export function showDetail(out: Output, detail: SubscriberDetail): void {
     ['sent', String(events.sent)],
     ['dead letters', String(detail.dead_letters)],
     ['last attempt', showTime(detail.last_attempted_at)],
-    ...(detail.first_failed_at === null ? [] : [['failing since', showTime(detail.first_failed_at)] as const]),
+    ...(detail.failing_since === null ? [] : [['failing since', showTime(detail.failing_since)] as const]),
     ['created', showTime(detail.created_at)],
   ]);
   if (events.queued === 0 && detail.readers.length === 1) return;
