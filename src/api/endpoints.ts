@@ -2,6 +2,7 @@
 import { auditEndpoints } from './audit/endpoints.ts';
 import { backfillEndpoints } from './backfills/endpoints.ts';
 import { busSubscriberEndpoints } from './bus/endpoints.ts';
+import { errandEndpoints } from './errands/endpoints.ts';
 import { explainEndpoints } from './explain/endpoints.ts';
 import { fleetEndpoints } from './fleet/endpoints.ts';
 import { instantEndpoints } from './instants/endpoints.ts';
@@ -31,6 +32,7 @@ export const tenantEndpoints = {
   ...auditEndpoints,
   ...busSubscriberEndpoints,
   ...topicEndpoints,
+  ...errandEndpoints,
 };
 
 export type TenantEndpoints = typeof tenantEndpoints;

@@ -22,6 +22,7 @@ import { search } from './overview/search.ts';
 import { stashHandlers } from './stash/handlers.ts';
 import { taskHandlers } from './tasks/handlers.ts';
 import { tokenHandlers } from './instants/tokens.ts';
+import { errandHandlers } from './errands/handlers.ts';
 import { topicHandlers } from './bus/topics/handlers.ts';
 import { triggerHandlers } from './triggers/handlers.ts';
 
@@ -51,4 +52,5 @@ export const apiHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
   ...activityHandlers,
   ...busSubscriberHandlers,
   ...topicHandlers,
+  ...errandHandlers,
 };

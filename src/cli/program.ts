@@ -6,6 +6,7 @@
  */
 import { Command } from 'commander';
 import { addDeadLetterCommands } from './commands/bus/dead-letter-commands.ts';
+import { addErrandCommands } from './commands/bus/errand-commands.ts';
 import { addListen } from './commands/bus/listen.ts';
 import { addSubscribeCommands } from './commands/bus/subscribe.ts';
 import { addSubscriberCommands } from './commands/bus/subscriber-commands.ts';
@@ -85,6 +86,7 @@ const groups: readonly (readonly [heading: string, add: (program: Command, roles
       addSubscribeCommands(program, io);
       addSubscriberCommands(program, io);
       addDeadLetterCommands(program, io);
+      addErrandCommands(program, io);
     },
   ],
   ['The server:', (program, _, io) => addServerCommands(program, io)],

@@ -53,6 +53,7 @@ const further: readonly (readonly [path: string, Page: ComponentType])[] = [
   ['/bus', lazy(() => import('../bus/topics-page.tsx'))],
   ['/bus/subscribers', lazy(() => import('../bus/subscribers-page.tsx'))],
   ['/bus/dead-letters', lazy(() => import('../bus/dead-letters-page.tsx'))],
+  ['/bus/errands', lazy(() => import('../bus/errands-page.tsx'))],
   ['/workers', lazy(() => import('../fleet/workers-page.tsx'))],
   ['/schedulers', lazy(() => import('../fleet/schedulers-page.tsx'))],
   ['/audit', lazy(() => import('../admin/audit-page.tsx'))],

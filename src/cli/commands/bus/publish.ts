@@ -88,7 +88,7 @@ async function publishFile(session: Session, topic: string, file: string): Promi
     if (isRepeated) total.repeated += page.texts.length;
     total.first ??= first;
     total.last = last;
-    printProgress(`${formatTotal(total)} so far`, false);
+    printProgress(`so far: ${formatTotal(total)}`, false);
   }
   if (total.events === 0) throw new UsageError(`${name} has no events`);
   if (session.io.stderr.isTTY === true) printProgress('', false);
