@@ -1,4 +1,7 @@
-/** The events that the bus emits. Shells of other versions count them: names and fields may be added, not changed. */
+/**
+ * The events that the bus emits. `tenant` is the id of the tenant. Shells of other versions count them: names and fields may be
+ * added, not changed.
+ */
 import { declareEvent } from '../kernel/telemetry.ts';
 
 /** Events were accepted and committed. */

@@ -145,7 +145,7 @@ class TenantCourier implements Courier {
       log,
       giveUpMs: settings.bus?.giveUpMs ?? 3 * 24 * 3_600_000,
       onPutBack: (runAtMs) => this.#noteDue(runAtMs),
-      onGivenUp: (subscriber, events) => batchGivenUp.emit(telemetry, { tenant: tenant.name, subscriber, events }),
+      onGivenUp: (subscriber, events) => batchGivenUp.emit(telemetry, { tenant: tenant.id, subscriber, events }),
     };
   }
 
@@ -326,7 +326,7 @@ class TenantCourier implements Courier {
     for (const queue of ['main', 'aux'] as const) {
       const errands = await this.#errands.scrub(queue, nowMs - errandTimes.silentMs, errandLimits.mostLosses);
       checkpoint('couriers.scrubbed');
-      if (errands > 0) errandsScrubbed.emit(telemetry, { tenant: tenant.name, errands });
+      if (errands > 0) errandsScrubbed.emit(telemetry, { tenant: tenant.id, errands });
     }
   }
 

@@ -65,7 +65,7 @@ export class Sender {
       latencyMs,
     );
     batchSent.emit(this.#ctx.telemetry, {
-      tenant: this.#ctx.tenant.name,
+      tenant: this.#ctx.tenant.id,
       subscriber: receiver.name,
       status: 'status' in answer ? `${Math.floor(answer.status / 100)}xx` : answer.code,
       events: batch.events.length,
