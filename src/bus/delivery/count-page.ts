@@ -8,6 +8,9 @@ export interface PageCount {
   readonly topics: ReadonlyMap<number, number>;
 }
 
+/** Of the array's brackets. Each event has a comma, so the first one's stands for the other bracket. */
+const frameBytes = 1;
+
 interface Counting extends ReaderCount {
   events: number;
   isFull: boolean;
@@ -29,7 +32,7 @@ export function countPage(subscriptions: Subscriptions, events: readonly BusEven
         const { maxEvents, windowMs } = revision;
         const dueAtMs = event.atMs + windowMs;
         const first = { subscriber: subscription.subscriber, strand, firstAtMs: event.atMs, dueAtMs, maxEvents };
-        count = { ...first, events: 0, bytes: 0, isFull: false };
+        count = { ...first, events: 0, bytes: frameBytes, isFull: false };
         readers.set(name, count);
       }
       count.events += 1;
