@@ -14,19 +14,19 @@ const git = (...args: string[]): string =>
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'millrace-bench-'));
-  await mkdir(join(folder, 'docs'));
+  await mkdir(join(folder, 'docs', 'benchmarks'), { recursive: true });
   await writeFile(join(folder, 'code.ts'), '1');
-  await writeFile(join(folder, 'docs', 'benchmarks.md'), '# Benchmarks\n');
+  await writeFile(join(folder, 'docs', 'benchmarks', 'results.md'), '# Benchmarks\n');
   git('init', '--quiet');
   git('add', '.');
   git('commit', '--quiet', '--message', 'first');
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-it('commitOf ignores results appended to docs/benchmarks.md and reports changed code', async () => {
+it('commitOf ignores results appended to docs/benchmarks/results.md and reports changed code', async () => {
   const commit = git('rev-parse', '--short', 'HEAD');
   expect(commitOf(folder)).toBe(commit);
-  await writeFile(join(folder, 'docs', 'benchmarks.md'), '# Benchmarks\n\n### a result\n');
+  await writeFile(join(folder, 'docs', 'benchmarks', 'results.md'), '# Benchmarks\n\n### a result\n');
   expect(commitOf(folder)).toBe(commit);
   await writeFile(join(folder, 'code.ts'), '2');
   expect(commitOf(folder)).toBe(`${commit}, changed since`);

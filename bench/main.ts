@@ -1,5 +1,6 @@
 /** Entry point of `npm run bench`: argv → benchmark → report. */
 import { burst } from './burst.ts';
+import { bus } from './bus/bus.ts';
 import { catchup } from './catchup.ts';
 import { dag } from './dag.ts';
 import { endAll, endOnSignals } from './ending.ts';
@@ -14,6 +15,8 @@ import { Report, type Result } from './report.ts';
 import { start } from './start.ts';
 import { tenants } from './tenants.ts';
 
+export { runPart } from './bus/parts.ts';
+
 const benchmarks: Record<BenchmarkName, (options: Options, report: Report) => Promise<Result>> = {
   dag,
   handover,
@@ -25,6 +28,7 @@ const benchmarks: Record<BenchmarkName, (options: Options, report: Report) => Pr
   tenants,
   isolation,
   errands,
+  bus,
 };
 
 /** Returns the exit code. A missed aim is reported but is no failure, because a busy machine misses them all. */

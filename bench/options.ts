@@ -14,6 +14,7 @@ const benchmarks = [
   'tenants',
   'isolation',
   'errands',
+  'bus',
 ] as const;
 export type BenchmarkName = (typeof benchmarks)[number];
 
@@ -48,9 +49,10 @@ export const usage = `npm run bench -- NAME [flags]
   tenants    200 tenants with one trigger each: memory, connections, start, lateness
   isolation  lateness and hand-over of a tenant whose neighbour is flooded (--runs N: another number), hangs or is broken
   errands    50,000 errands pushed and drained, against graphile-worker in the same run (--runs N: another number)
+  bus        events taken in and delivered, against PostgreSQL and a bare server in the same run
 
   --json           the last line of standard output is one JSON object
-  --append         add the report to docs/benchmarks.md
+  --append         add the report to docs/benchmarks/results.md
   --seconds N      how long each thing is measured (10)
   --quick          a couple of seconds in all; shows that it works, measures nothing
   --database URL   an existing PostgreSQL server: the benchmark makes and drops databases of its own there
@@ -61,7 +63,7 @@ export const usage = `npm run bench -- NAME [flags]
   --old N          compares an empty database with one that holds N old runs
   --snapshot       compares with a foreign transaction held open
   --runs N         memory over N runs
-  --profile DIR    of handover, too: time by statement, and profiles of Node in DIR; of burst: profiles of Node
+  --profile DIR    of handover and bus, too: time by statement, and profiles of Node in DIR; of burst: profiles of Node
 
   of isolation only:
   --harm NAME      ${harmNames.join(', ')}, villains; all`;

@@ -1,6 +1,6 @@
 /**
  * Output of a benchmark: progress on standard error, a readable report on standard output, and with `--json` one object
- * as the last line. `--append` adds the report to docs/benchmarks.md.
+ * as the last line. `--append` adds the report to docs/benchmarks/results.md.
  */
 import { appendFile } from 'node:fs/promises';
 import { packageFile } from '../src/kernel/process/package-files.ts';
@@ -8,7 +8,7 @@ import { type Column, renderTable, type Row } from '../src/cli/print/table.ts';
 import { describeMachine, type Machine } from './machine.ts';
 import type { Percentiles } from './percentiles.ts';
 
-/** A goal from design §12 or of our own (docs/benchmarks.md says which), and the measured value. */
+/** A goal from design §12 or of our own (docs/benchmarks/method.md says which), and the measured value. */
 export interface Aim {
   readonly what: string;
   readonly aim: string;
@@ -57,7 +57,7 @@ export class Report {
 
   async append(title: string, machine: Machine): Promise<void> {
     const text = `\n### ${machine.date}: ${title}\n\n${describeMachine(machine)}\n\n\`\`\`\n${this.#lines.join('\n').trim()}\n\`\`\`\n`;
-    await appendFile(packageFile('docs', 'benchmarks.md'), text);
+    await appendFile(packageFile('docs', 'benchmarks', 'results.md'), text);
   }
 }
 

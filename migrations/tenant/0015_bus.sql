@@ -9,8 +9,6 @@ create table bus_topic (
   -- the identity of the key that may publish; null: Millrace itself
   owner uuid,
   owner_name text not null,
-  -- events that fan-out has counted
-  events bigint not null default 0,
   created_at timestamptz not null,
   deleted_at timestamptz
 ) with (fillfactor = 50);

@@ -1,4 +1,11 @@
--- Activity of the bus per minute, counted in the commits of fan-out and delivery, so that a chart reads no events.
+-- Counts of the bus, made in the commits that append and deliver events, so that no page reads the log for them.
+
+-- Rows change only under the lock of the bus log. In bus_topic, the count would be locked in another order than a deletion locks it.
+create table topic_count (
+  topic_id integer primary key,
+  -- all events that were ever published
+  events bigint not null
+) with (fillfactor = 50);
 
 create table topic_activity (
   -- the beginning of the minute

@@ -100,7 +100,6 @@ export interface FanOut {
   readonly to: number;
   readonly revision: number;
   readonly readers: readonly ReaderCount[];
-  readonly topics: ReadonlyMap<number, number>;
   /** Errands that the worker takes at once. */
   readonly room: number;
   readonly nowMs: number;
@@ -179,6 +178,20 @@ export interface DeliveryRow {
   readonly excerpt: string | null;
 }
 
+/** The attempts of a subscriber within a minute. */
+export interface SubscriberMinute {
+  readonly subscriber: string;
+  /** The beginning of the minute. */
+  readonly atMs: number;
+  /** Events that were accepted. */
+  readonly events: number;
+  /** Attempts that failed. */
+  readonly failed: number;
+  /** From the acceptance of these events to that of their receiver: the sum and the longest. */
+  readonly latencyMs: number;
+  readonly worstMs: number;
+}
+
 export interface PageLimits {
   readonly events: number;
   readonly bytes: number;
@@ -221,6 +234,7 @@ export interface BusStore {
   giveUp(batch: GivenUp, nowMs: number): Promise<boolean>;
   disable(held: HeldReader, reason: string, nowMs: number): Promise<boolean>;
   noteDeliveries(rows: readonly DeliveryRow[]): Promise<void>;
+  countMinutes(minutes: readonly SubscriberMinute[]): Promise<void>;
   /** Adds missing errands of readers. Returns how many were missing. */
   mend(): Promise<number>;
 }

@@ -5,6 +5,11 @@
  * exits.
  */
 import { Command } from 'commander';
+import { addDeadLetterCommands } from './commands/bus/dead-letter-commands.ts';
+import { addListen } from './commands/bus/listen.ts';
+import { addSubscribeCommands } from './commands/bus/subscribe.ts';
+import { addSubscriberCommands } from './commands/bus/subscriber-commands.ts';
+import { addTopicCommands } from './commands/bus/topic-commands.ts';
 import { addBackfillCommands } from './commands/backfills/backfill-commands.ts';
 import { addDocumentCommands } from './commands/jobs/document-commands.ts';
 import { addEngineCommands } from './commands/engines/engine-commands.ts';
@@ -72,6 +77,16 @@ const groups: readonly (readonly [heading: string, add: (program: Command, roles
       addStashCommands(program, io);
     },
   ],
+  [
+    'The event bus:',
+    (program, _, io) => {
+      addTopicCommands(program, io);
+      addListen(program, io);
+      addSubscribeCommands(program, io);
+      addSubscriberCommands(program, io);
+      addDeadLetterCommands(program, io);
+    },
+  ],
   ['The server:', (program, _, io) => addServerCommands(program, io)],
   [
     'Tenants and engines:',
@@ -127,6 +142,14 @@ export async function runCli(argv: readonly string[], roles: RoleCommands, io: I
   const actual = broken.aborted ? endingOf(broken.reason) : ending;
   printEnding(io, actual, argv.includes('--json'));
   return actual.exitCode;
+}
+
+/** Prints the error of a role that was started without the command line, and returns the exit code. */
+export function reportFailure(error: unknown, io: Io): number {
+  const ending = endingOf(error);
+  if (io.signal?.aborted) return exitCodes.interrupted;
+  printEnding(io, ending, false);
+  return ending.exitCode;
 }
 
 /** Returns a signal that aborts when stdout can no longer be written. The listeners stay, because an error may come late. */

@@ -26,10 +26,11 @@ export const indexesAndKeys: readonly string[] = `
   node_run_attempt node_run_pkey outbox_pkey project_name project_pkey project_stash_pkey
   project_stash_project_id_fkey publish_key_at publish_key_pkey reader_pkey reader_subscriber_id_fkey replay_pkey
   replay_subscriber replay_subscriber_id_fkey retry_due retry_pkey retry_task run_ended run_failed run_pkey run_task
-  subscriber_identity_key subscriber_name_key subscriber_pkey subscription_pkey subscription_subscriber_id_fkey
-  task_edge_child task_edge_child_id_fkey task_edge_parent_id_fkey task_edge_pkey task_job_id_fkey
-  task_job_id_name_key task_pkey token_pkey topic_name_key topic_pkey trigger_edge_pkey trigger_edge_task
-  trigger_edge_task_id_fkey trigger_edge_trigger_id_fkey trigger_job_id_fkey trigger_job_id_name_key trigger_pkey
+  subscriber_activity_pkey subscriber_identity_key subscriber_name_key subscriber_pkey subscription_pkey
+  subscription_subscriber_id_fkey task_edge_child task_edge_child_id_fkey task_edge_parent_id_fkey task_edge_pkey
+  task_job_id_fkey task_job_id_name_key task_pkey token_pkey topic_activity_pkey topic_count_pkey topic_name_key
+  topic_pkey trigger_edge_pkey trigger_edge_task trigger_edge_task_id_fkey trigger_edge_trigger_id_fkey
+  trigger_job_id_fkey trigger_job_id_name_key trigger_pkey
 `
   .trim()
   .split(/\s+/);
@@ -38,7 +39,8 @@ export const tables: readonly string[] = `
   active_instant activity backfill backfill_trigger bus_event bus_state bus_topic catchup dead_letter delivery errand
   errand_worker event event_reader firing gate global_stash held installation instant_params job job_stash job_version
   lease live log low_water lowered migration node_run outbox project project_stash publish_key reader replay retry run
-  subscriber subscription task task_edge token topic trigger trigger_edge
+  subscriber subscriber_activity subscription task task_edge token topic topic_activity topic_count trigger
+  trigger_edge
 `
   .trim()
   .split(/\s+/);

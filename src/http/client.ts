@@ -22,6 +22,8 @@ type CallInput<E extends Endpoint> = (E extends { params: infer P } ? { params: 
     : unknown) & {
     headers?: Record<string, string>;
     signal?: AbortSignal;
+    /** Is given the headers of the response, also of a failure. */
+    onHeaders?: (headers: Headers) => void;
   };
 
 export type CallAnswer<E extends Endpoint> = E['answer'] extends z.ZodType
@@ -62,12 +64,14 @@ interface LooseInput {
   readonly body?: unknown;
   readonly headers?: Record<string, string>;
   readonly signal?: AbortSignal;
+  readonly onHeaders?: (headers: Headers) => void;
 }
 
 export function makeClient<T extends EndpointTable>(options: ClientOptions): Client<T> {
   const send = options.fetch ?? ((request: Request) => fetch(request));
   return (async (key: string, input: LooseInput = {}) => {
     const response = await send(makeRequest(options, key, input));
+    input.onHeaders?.(response.headers);
     if (!response.ok) throw await readFailure(response);
     return readAnswer(response);
   }) as Client<T>;

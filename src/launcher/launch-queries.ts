@@ -38,6 +38,8 @@ export interface LaunchHost {
   readonly beatMs: number;
   /** How it ended, if that is known: "was killed (SIGKILL)". */
   readonly fate?: string;
+  /** A suspected tenant is in it, or was, as far as this launcher has seen. */
+  readonly hadSuspect?: boolean;
 }
 
 const maxMessages = 10_000;

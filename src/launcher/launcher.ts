@@ -47,6 +47,7 @@ import type { LaunchEntry } from './ledger.ts';
 import { type EnginesPort, Looks } from '../loader/inspections.ts';
 import { formatReason } from '../control/format-reason.ts';
 import { hintChanged } from '../control/messages.ts';
+import { SuspectHosts } from './hosts/suspect-hosts.ts';
 import { writePlan } from './plan-writes.ts';
 import { RejectedTenants } from './rejected-tenants.ts';
 import { type HostsPort, Spawning } from './hosts/spawning.ts';
@@ -130,6 +131,7 @@ class Launcher {
   #recoveredMs = Number.NEGATIVE_INFINITY;
   readonly #throttle = new LogThrottle();
   readonly #spareSince = new Map<string, number>();
+  readonly #suspectHosts = new SuspectHosts();
   readonly service: Service;
 
   constructor(options: LauncherOptions) {
@@ -239,7 +241,7 @@ class Launcher {
   #begin(epoch: number | undefined): void {
     const { log } = this.#options;
     this.#epoch = epoch;
-    for (const memory of [this.#known, this.#spareSince]) memory.clear();
+    for (const memory of [this.#known, this.#spareSince, this.#suspectHosts]) memory.clear();
     this.#isNew = true;
     this.#watch.forget();
     this.#tenantOids = new Set();
@@ -300,7 +302,7 @@ class Launcher {
       limit: limit ?? this.#options.maxBackgroundWorkers,
       messages,
       entries,
-      hosts,
+      hosts: this.#suspectHosts.mark(hosts, entries),
       slots: await readSlots(db),
       sightings: this.#watch.current,
       presenceOf: ({ tenant }) => presence.get(tenant.id) ?? 'gone',

@@ -135,7 +135,7 @@ export function roomsOf(ledger: Ledger, hosts: readonly LaunchHost[]): Room[] {
       guests.get(launch.hostId)?.push(guestOf(entry, launch.engine ?? ''));
   return hosts
     .filter(({ leaving }) => !leaving)
-    .map(({ id, engine }) => ({ hostId: id, engine, guests: guests.get(id) ?? [] }));
+    .map(({ id, engine, hadSuspect = false }) => ({ hostId: id, engine, guests: guests.get(id) ?? [], hadSuspect }));
 }
 
 function giveToHosts(

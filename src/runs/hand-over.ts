@@ -28,19 +28,25 @@ export function groupPolls(ctx: EngineContext, polls: readonly Poll[]): Poll[][]
   );
 }
 
-/** The last arguments of `finish_runs`. */
+/** The last arguments of `finish_runs`: an array, as text, for each group. */
 export function handOverArguments(ctx: EngineContext, groups: readonly Poll[][], nowMs: number): Sql {
-  if (groups.length === 0) return sql`null::jsonb, null::timestamptz, null::integer`;
-  const polls = groups.map((group) => {
-    const places = dealPlaces(group, largestHandOver);
-    return {
-      lanes: lanesOf(group),
-      workers: places.map(({ worker }) => worker),
-      incarnations: places.map(({ incarnation }) => incarnation),
-    };
-  });
+  if (groups.length === 0) return sql`null::text[], null::text[], null::text[], null::timestamptz, null::integer`;
+  const places = groups.map((group) => dealPlaces(group, largestHandOver));
   const until = new Date(nowMs + ctx.settings.leaseMs);
-  return sql`${JSON.stringify(polls)}::jsonb, ${until}::timestamptz, ${maxClaimBytes}::integer`;
+  return sql`
+    ${groups.map((group) => arrayText(lanesOf(group).map(quoted)))}::text[],
+    ${places.map((each) => arrayText(each.map(({ worker }) => worker)))}::text[],
+    ${places.map((each) => arrayText(each.map(({ incarnation }) => incarnation)))}::text[],
+    ${until}::timestamptz, ${maxClaimBytes}::integer`;
+}
+
+/** An array as PostgreSQL reads it. */
+function arrayText(elements: readonly (string | number)[]): string {
+  return `{${elements.join(',')}}`;
+}
+
+function quoted(text: string): string {
+  return `"${text.replaceAll(/["\\]/g, '\\$&')}"`;
 }
 
 interface HandOver {

@@ -39,7 +39,7 @@ export interface Life {
   readonly controlAddress: Address;
   readonly hub: WakeHub;
   readonly time: Time;
-  readonly engines: Pick<Engines, 'find' | 'list'>;
+  readonly engines: Pick<Engines, 'find' | 'list' | 'listTried'>;
   /** The migrations and functions of an installed engine. */
   readonly schemaOf: (version: string) => Promise<SchemaSource>;
   /** The running release. */

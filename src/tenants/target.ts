@@ -4,7 +4,7 @@ import type { Life } from './life.ts';
 
 /** Chooses among the usable engines. `from`: the tenant's version, null if unknown. */
 export async function usualTarget(
-  { engines }: Pick<Life, 'engines'>,
+  { engines }: { readonly engines: Pick<Life['engines'], 'list'> },
   from: string | null,
 ): Promise<string | undefined> {
   const usable = (await engines.list()).filter(({ fault }) => fault === null);

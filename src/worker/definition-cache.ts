@@ -68,6 +68,16 @@ export class DefinitionCache {
     return this.peek(key) ?? (await this.#miss(key).found);
   }
 
+  has(key: DefinitionKey): boolean {
+    return this.#entries.has(idOf(key));
+  }
+
+  /** Fetches those of these definitions that are not cached. Never rejects: `get` fetches again what could not be fetched. */
+  async load(keys: readonly DefinitionKey[]): Promise<void> {
+    const missing = new Map(keys.filter((key) => !this.has(key)).map((key) => [idOf(key), key]));
+    await Promise.all(Array.from(missing.values(), (key) => this.#miss(key).found.catch(() => {})));
+  }
+
   drop({ tenant, kind, id }: Invalidation): void {
     this.#generation++;
     for (const [key, { definition }] of this.#entries) {

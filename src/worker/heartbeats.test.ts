@@ -7,7 +7,7 @@ import type { Service } from '../kernel/service.ts';
 import type { Runtime } from '../runtimes/contract.ts';
 import { functionRuntime } from '../runtimes/function/function.ts';
 import { none } from '../runtimes/none/runtime.ts';
-import { maxUnsettled, quickBatch } from './incarnation.ts';
+import { maxUnsettled, quickBatch } from './limits.ts';
 import { makeWorker } from './worker.ts';
 
 const patience = { timeout: 25_000, interval: 5 };

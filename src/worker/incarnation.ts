@@ -21,6 +21,7 @@ import {
   wireNumber,
 } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
+import { groupBy } from '../kernel/group-by.ts';
 import { newId } from '../kernel/id.ts';
 import { warnThrottled } from '../kernel/log-throttle.ts';
 import { leftUntil, type Service, within } from '../kernel/service.ts';
@@ -35,30 +36,11 @@ import { type Hold, Holdings } from './holdings.ts';
 import { LogShippers } from './output/log-shippers.ts';
 import { CacheInvalidation } from './cache-invalidation.ts';
 import { handOver, keepPlaceMs, type Lanes } from './hand-over.ts';
+import { leave, maxUnsettled, needsPlace, quickBatch, reserve } from './limits.ts';
 import { Places } from './places.ts';
 import { Reporter, type ReporterOptions } from './reporter.ts';
 import { RuntimeWatch } from './runtimes/runtime-watch.ts';
 import type { WorkerSettings } from './settings.ts';
-
-/** The maximum time of each step after the drain. Without a deadline, all of them take 2.8 s at most. */
-const leave = { killMs: 1_800, logsMs: 200, reportsMs: 500, farewellMs: 300 } as const;
-/**
- * The time until the deadline that each step leaves for the following ones. A killed task gets SIGKILL 1 s after SIGTERM, so
- * 1.2 s are enough for it.
- */
-const reserve = { drainMs: 1_800, killMs: 600, logsMs: 500, reportsMs: 200 } as const;
-
-/** The number of runs without a place in one poll: the maximum of one claim. */
-export const quickBatch = 1_000;
-/**
- * Limits of unacknowledged reports. Beyond the limit of a tenant no more of its runs are taken, whether quick or placed; runs of
- * other tenants are. Beyond the limit of all tenants no runs are taken, because memory and the size of a heartbeat, which lists
- * them, are limited. The limit of quick runs leaves room for the others.
- */
-export const maxUnsettled = {
-  ofTenant: { quick: 2 * quickBatch, placed: 5_000 },
-  ofAll: { quick: 12_000, placed: 14_000 },
-} as const;
 
 export class Incarnation {
   readonly #settings: WorkerSettings;
@@ -140,12 +122,34 @@ export class Incarnation {
   #accept(runs: readonly ClaimedRun[], takesPlace: boolean, isLate = false): void {
     if (runs.length === 0) return;
     checkpoint('worker.claimed');
+    const holds = runs.map((run) => this.#holdings.add(run));
+    if (this.#draining || isLate) for (const hold of holds) hold.kill('draining');
+    if (takesPlace) return this.#begin(holds, takesPlace);
+    const isUnknown = ({ run, killed }: Hold): boolean =>
+      run.node === undefined && killed === undefined && !this.#definitions.has(run);
+    const unknown = groupBy(holds.filter(isUnknown), ({ run }) => run.tenant);
+    const known = unknown.size === 0 ? holds : holds.filter((hold) => !isUnknown(hold));
+    this.#begin(known, takesPlace);
+    for (const some of unknown.values()) void this.#beginUnknown(some);
+  }
+
+  /**
+   * Runs of a tenant that take no place, and whose definitions are not cached. The definitions are fetched together, and the runs
+   * begin together, without a promise and a signal for each.
+   */
+  async #beginUnknown(holds: readonly Hold[]): Promise<void> {
+    this.#running += holds.length;
+    await this.#definitions.load(holds.flatMap(({ run }) => (run.node === undefined ? [run] : [])));
+    this.#running -= holds.length;
+    this.#begin(holds, false);
+    if (this.#running === 0) this.#onIdle?.();
+  }
+
+  #begin(holds: readonly Hold[], takesPlace: boolean): void {
     const startedAt = new Date(this.#settings.time.now()).toISOString();
     const reports: Report[] = [];
-    for (const run of runs) {
-      const hold = this.#holdings.add(run);
-      if (this.#draining || isLate) hold.kill('draining');
-      const quick = this.#quick(hold, run.node ?? this.#definitions.peek(run), startedAt);
+    for (const hold of holds) {
+      const quick = this.#quick(hold, hold.run.node ?? this.#definitions.peek(hold.run), startedAt);
       if (quick) reports.push(quick);
       else void this.#run(hold, takesPlace);
     }
@@ -392,9 +396,4 @@ export class Incarnation {
       now,
     });
   }
-}
-
-/** Work of the kind `none` executes nothing. */
-function needsPlace(kind: string): boolean {
-  return kind !== 'none';
 }

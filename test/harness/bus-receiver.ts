@@ -1,6 +1,8 @@
 /** A receiver of deliveries on this machine. It records what arrives, and answers as the test says. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { Certificate } from './certificates.ts';
 import { until } from './until.ts';
 
 export interface Received {
@@ -28,12 +30,13 @@ export interface BusReceiver {
   close(): Promise<void>;
 }
 
-export async function makeBusReceiver(): Promise<BusReceiver> {
+/** With a certificate it speaks https. */
+export async function makeBusReceiver(certificate?: Certificate): Promise<BusReceiver> {
   const received: Received[] = [];
   const isAccepted = ({ status }: Received): boolean => status !== undefined && status < 300;
   const on = (path: string | undefined): Received[] =>
     received.filter((request) => isAccepted(request) && (path === undefined || request.path === path));
-  const server = createServer((request, response) => {
+  const listener: RequestListener = (request, response) => {
     void read(request).then(async (body) => {
       const elements = JSON.parse(body) as { id: string }[];
       const got = {
@@ -47,10 +50,11 @@ export async function makeBusReceiver(): Promise<BusReceiver> {
       received.push({ ...got, status: statusOf(reply) });
       answer(response, reply);
     });
-  });
+  };
+  const server = certificate === undefined ? createServer(listener) : createTlsServer(certificate, listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const receiver: BusReceiver = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `${certificate === undefined ? 'http' : 'https'}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     received,
     reply: () => 204,
     accepted: (count, path) =>

@@ -76,6 +76,14 @@ export async function makeTestLife(
     time: systemTime,
     version: engineVersion,
     engines: {
+      listTried: async () =>
+        engines.map(({ version, contract }) => ({
+          version,
+          contract,
+          fault: null,
+          running: version === engineVersion,
+          loads: true,
+        })),
       find: async (version) => {
         const found = engines.find((each) => each.version === version);
         return found

@@ -84,7 +84,7 @@ export class Neighbourhood {
     await this.#gather([...names, name]);
     const isNew = age === 'new';
     if (!isNew) await until('the four are old', async () => (await this.#areAllNew(false)) || undefined, 60_000);
-    await until('a host stands by', () => this.#hasSpare(), isolationMs);
+    await until('hosts stand by', () => this.#hasSpares(), isolationMs);
     const controlFrom = await this.#now();
     await sleep(controlWindowMs[age]);
     const controlMs = await this.#latenessMs(controlFrom);
@@ -209,14 +209,15 @@ export class Neighbourhood {
     return (its !== undefined && its.suspicion > 0 && names.every(isApart)) || undefined;
   }
 
-  async #hasSpare(): Promise<true | undefined> {
+  /** Two hosts stand by where at least three tenants share a host. */
+  async #hasSpares(): Promise<true | undefined> {
     const spares = await this.#world.inControl((db) =>
       db.rows(sql`
         select from host
          where engine = ${version} and not leaving
            and not exists (select from launch where host_id = host.id and (ordered or ending))`),
     );
-    return spares.length > 0 || undefined;
+    return spares.length > 1 || undefined;
   }
 
   async #now(): Promise<Date> {

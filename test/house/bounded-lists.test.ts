@@ -26,6 +26,7 @@ const bounds: Readonly<Record<string, string>> = {
   'GET /api/jobs/{id}/graph': 'what one job document may hold, and 2,000 edges to other jobs',
   'GET /api/overview': 'ten of each kind',
   'GET /api/activity': 'steps of a span, at most a few hundred',
+  'GET /bus/activity': 'steps of a span, at most a few hundred',
   'GET /api/runs/{id}/history': 'a hundred events of one run',
   'GET /api/runs/{id}/attempts': 'a hundred runs',
   'GET /api/runs/{id}/environment': document,

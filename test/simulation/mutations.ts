@@ -10,7 +10,7 @@ export interface Mutation {
   readonly breakRule: (db: Db) => Promise<void>;
 }
 
-/** In the function `name`, the text `from` is replaced by `to`. */
+/** In the function `name`, the text `from` is replaced by `to`, wherever it occurs. */
 type Replacement = readonly [name: string, from: string, to: string];
 
 export function changeFunction(name: string, ...replacements: readonly Replacement[]): Mutation {
@@ -28,7 +28,7 @@ async function replace(db: Db, [name, from, to]: Replacement): Promise<void> {
       from pg_proc
      where proname = ${name} and pronamespace = 'millrace'::regnamespace`);
   if (!text.includes(from)) throw new Error(`${name} does not contain: ${from}`);
-  await db.exec(new Sql([text.replace(from, () => to)], []));
+  await db.exec(new Sql([text.replaceAll(from, () => to)], []));
 }
 
 function alterTable(name: string, ...statements: readonly Sql[]): Mutation {
@@ -77,30 +77,39 @@ export const mutations: readonly Mutation[] = [
     'where not k.paused order by 1, 2 limit',
     'where false order by 1, 2 limit',
   ]),
-  changeFunction('I3: a report needs no lease', ['lock_runs', 'and live.lease = r.lease', '']),
+  changeFunction(
+    'I3: a report needs no lease',
+    ['lock_runs', 'and live.lease = r.lease', ''],
+    ['finish_run', 'and live.lease = p_lease', ''],
+  ),
   changeFunction('I3: what was cancelled counts', ['finish_runs', `and j.state <> 'cancelled'`, '']),
   changeFunction('I3: a result that is to be tried again counts', ['finish_runs', 'where not j.again and', 'where']),
-  changeFunction('I4: a hand-out does not bump the lease', [
-    'lease_runs',
-    'lease = live.lease + 1',
-    'lease = greatest(live.lease, 1)',
-  ]),
-  changeFunction('I4: a hand-over does not tell what it handed out', [
+  changeFunction(
+    'I4: a hand-out does not bump the lease',
+    ['lease_runs', 'lease = live.lease + 1', 'lease = greatest(live.lease, 1)'],
+    ['hand_over_run', 'lease = live.lease + 1', 'lease = greatest(live.lease, 1)'],
+  ),
+  changeFunction('I4: a hand-over of several runs does not tell what it handed out', [
     'hand_over',
-    `coalesce(json_agg(h), '[]') as runs`,
-    `'[]'::json as runs`,
+    `coalesce(json_agg(h), '[]')`,
+    `'[]'::json`,
+  ]),
+  changeFunction('I4: a hand-over of one run does not tell what it handed out', [
+    'hand_over',
+    'json_build_array(v_run)',
+    `'[]'::json`,
   ]),
   changeFunction(
     'a hand-over fills more places than there are',
     [
       'hand_over',
-      'lock_ready_runs(v_poll.lanes, cardinality(v_poll.workers), ',
-      'lock_ready_runs(v_poll.lanes, cardinality(v_poll.workers) + 1, ',
+      'lock_ready_runs(v_lanes, cardinality(v_workers), ',
+      'lock_ready_runs(v_lanes, cardinality(v_workers) + 1, ',
     ],
     [
       'hand_over',
-      'v_workers, v_incarnations, p_until, p_at) as l',
-      'v_workers || v_workers[1], v_incarnations || v_incarnations[1], p_until, p_at) as l',
+      'v_workers, v_incarnations, null, p_at) as l',
+      'v_workers || v_workers[1], v_incarnations || v_incarnations[1], null, p_at) as l',
     ],
     [
       'hand_over',
@@ -136,7 +145,11 @@ export const mutations: readonly Mutation[] = [
     'case when task.paused then 2147483647 else task.threshold end',
     'task.threshold',
   ]),
-  changeFunction('a paused job’s runs are handed out', ['lease_runs', 'and not coalesce(k.paused, false)', '']),
+  changeFunction(
+    'a paused job’s runs are handed out',
+    ['lease_runs', 'and not coalesce(k.paused, false)', ''],
+    ['hand_over_run', 'and not k.paused', ''],
+  ),
   changeFunction('a retry is forgotten', ['finish_runs', 'where again', 'where again and attempt > 1']),
   changeFunction('attempts are not counted', ['finish_runs', 'f.attempt < k.max_attempts', 'true']),
   changeFunction('a retry does not wait', ['queue_retries', 'where due_at <= p_at', 'where true']),
@@ -152,8 +165,8 @@ export const mutations: readonly Mutation[] = [
   ]),
   changeFunction('runs cancelled in the queue are missing from activity', [
     'append_run_events',
-    'v_activity.cancelled := cardinality(p_finished);',
-    'v_activity.cancelled := 0;',
+    'then cardinality(p_finished) else',
+    'then 0 else',
   ]),
   changeFunction('runs that end together count as one in activity', [
     'finish_runs',
@@ -174,5 +187,15 @@ export const mutations: readonly Mutation[] = [
     'finish_runs',
     'work_gates(v_runs.gates, v_left,',
     'work_gates(v_runs.gates, null,',
+  ]),
+  changeFunction(
+    'permits of a run that is reported alone are not returned',
+    ['finish_run', 'and live.permits is null', ''],
+    ['finish_run', 'and k.gates is null', ''],
+  ),
+  changeFunction('a run that is reported alone starts nothing', [
+    'finish_run',
+    `e.kind in ('success', 'done')`,
+    `e.kind = 'done'`,
   ]),
 ];

@@ -87,6 +87,9 @@ export const listedSubscriber = z.object({
   state: subscriberState,
   reason: z.string().nullable(),
   health: z.int(),
+  /** Since when every delivery has failed. */
+  failing_since: time.nullable(),
+  next_attempt_at: time.nullable(),
 });
 
 /** How far one strand has come. */
@@ -120,8 +123,6 @@ export const subscriberDetail = listedSubscriber.extend({
   owner: id,
   created_at: time,
   last_attempted_at: time.nullable(),
-  /** Since when every delivery has failed. */
-  first_failed_at: time.nullable(),
   dead_letters: z.int(),
   readers: z.array(strand),
 });

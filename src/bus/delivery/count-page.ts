@@ -2,12 +2,6 @@
 import type { BusEvent, ReaderCount } from '../store.ts';
 import { revisionFor, strandFor, type Subscriptions } from './subscriptions.ts';
 
-export interface PageCount {
-  readonly readers: readonly ReaderCount[];
-  /** Events by topic. */
-  readonly topics: ReadonlyMap<number, number>;
-}
-
 /** Of the array's brackets. Each event has a comma, so the first one's stands for the other bracket. */
 const frameBytes = 1;
 
@@ -17,11 +11,9 @@ interface Counting extends ReaderCount {
   bytes: number;
 }
 
-export function countPage(subscriptions: Subscriptions, events: readonly BusEvent[]): PageCount {
+export function countPage(subscriptions: Subscriptions, events: readonly BusEvent[]): readonly ReaderCount[] {
   const readers = new Map<string, Counting>();
-  const topics = new Map<number, number>();
   for (const event of events) {
-    topics.set(event.topicId, (topics.get(event.topicId) ?? 0) + 1);
     for (const subscription of subscriptions.ofTopic(event.topicId)) {
       const revision = revisionFor(subscription, event);
       if (revision === undefined) continue;
@@ -40,5 +32,5 @@ export function countPage(subscriptions: Subscriptions, events: readonly BusEven
       count.isFull ||= count.events >= count.maxEvents || count.bytes >= revision.maxBytes;
     }
   }
-  return { readers: [...readers.values()], topics };
+  return [...readers.values()];
 }

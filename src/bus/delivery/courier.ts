@@ -103,7 +103,7 @@ class TenantCourier implements Courier {
       },
     });
     const onLogError = warnThrottled(ctx.log, 'delivery log not written');
-    this.#log = new DeliveryLog((rows) => this.#store.noteDeliveries(rows), onLogError);
+    this.#log = new DeliveryLog(this.#store, onLogError);
     const parts = this.#makeParts(random);
     this.#writes = [parts.acks, parts.failures, parts.cuts];
     this.#holdings = new Holdings({

@@ -1,8 +1,9 @@
 /**
  * The delivery log: every failed attempt, and at most 100 successes a second. Rows are written in batches. They serve people, not
- * safety: a courier that dies loses those of the last moments.
+ * safety: a courier that dies loses those of the last moments. The counts by minute, of all attempts, are written with them.
  */
-import type { DeliveryRow } from '../store.ts';
+import type { BusStore, DeliveryRow } from '../store.ts';
+import { SubscriberMinutes } from './subscriber-minutes.ts';
 
 export const deliveryLogLimits = {
   /** Successes within a second that are kept. */
@@ -14,19 +15,22 @@ export const deliveryLogLimits = {
 } as const;
 
 export class DeliveryLog {
-  readonly #write: (rows: readonly DeliveryRow[]) => Promise<void>;
+  readonly #store: Pick<BusStore, 'noteDeliveries' | 'countMinutes'>;
   readonly #onError: (error: unknown) => void;
+  readonly #minutes = new SubscriberMinutes();
   #rows: DeliveryRow[] = [];
   #second = 0;
   #successes = 0;
   #writing: Promise<void> | undefined;
 
-  constructor(write: (rows: readonly DeliveryRow[]) => Promise<void>, onError: (error: unknown) => void) {
-    this.#write = write;
+  constructor(store: Pick<BusStore, 'noteDeliveries' | 'countMinutes'>, onError: (error: unknown) => void) {
+    this.#store = store;
     this.#onError = onError;
   }
 
-  note(row: DeliveryRow, isSuccess: boolean): void {
+  /** `latenciesMs`: from the acceptance of each event to this attempt. */
+  note(row: DeliveryRow, isSuccess: boolean, latenciesMs: readonly number[]): void {
+    this.#minutes.count({ subscriber: row.subscriber, atMs: row.atMs, isSuccess, latenciesMs });
     if (this.#rows.length >= deliveryLogLimits.waiting) return;
     if (isSuccess && !this.#isSampled(row.atMs)) return;
     this.#rows.push(row);
@@ -51,14 +55,12 @@ export class DeliveryLog {
   }
 
   async #writeAll(): Promise<void> {
-    while (this.#rows.length > 0) {
-      const rows = this.#rows.splice(0, deliveryLogLimits.rows);
-      try {
-        await this.#write(rows);
-      } catch (error) {
-        this.#onError(error);
-        return;
-      }
+    try {
+      const minutes = this.#minutes.take();
+      if (minutes.length > 0) await this.#store.countMinutes(minutes);
+      while (this.#rows.length > 0) await this.#store.noteDeliveries(this.#rows.splice(0, deliveryLogLimits.rows));
+    } catch (error) {
+      this.#onError(error);
     }
   }
 }

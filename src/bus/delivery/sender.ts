@@ -48,6 +48,7 @@ export class Sender {
     const nowMs = this.#ctx.time.now();
     const status = 'status' in answer ? answer.status : null;
     const isSuccess = status !== null && status >= 200 && status < 300;
+    const latencyMs = batch.events.map((event) => Math.max(0, nowMs - event.atMs));
     this.#log.note(
       {
         subscriber: batch.subscriber,
@@ -61,6 +62,7 @@ export class Sender {
         excerpt: storable('status' in answer ? answer.excerpt : answer.detail),
       },
       isSuccess,
+      latencyMs,
     );
     batchSent.emit(this.#ctx.telemetry, {
       tenant: this.#ctx.tenant.name,
@@ -68,7 +70,7 @@ export class Sender {
       status: 'status' in answer ? `${Math.floor(answer.status / 100)}xx` : answer.code,
       events: batch.events.length,
       ms: answer.ms,
-      latencyMs: isSuccess ? batch.events.map((event) => Math.max(0, nowMs - event.atMs)) : [],
+      latencyMs: isSuccess ? latencyMs : [],
     });
   }
 }

@@ -79,10 +79,10 @@ export class Tail {
     const last = page.at(-1);
     if (last === undefined) return { taken: [], isMoved: false, nextDueAtMs: undefined };
     checkpoint('fanout.read');
-    const { readers, topics } = countPage(subscriptions, page);
+    const readers = countPage(subscriptions, page);
     const nowMs = this.#options.now();
     const { revision } = subscriptions;
-    const fanned = await this.#store.fanOut({ from, to: last.seq, revision, readers, topics, room, nowMs });
+    const fanned = await this.#store.fanOut({ from, to: last.seq, revision, readers, room, nowMs });
     checkpoint('fanout.done');
     if (!fanned.isMoved) {
       await this.#refresh();

@@ -52,7 +52,7 @@ type FanOutRow = {
 };
 
 export async function fanOut(db: Db, worker: string, page: FanOut): Promise<FannedOut> {
-  const { readers, topics } = page;
+  const { readers } = page;
   const row = await db.one<FanOutRow>(sql`
     select moved, keys, leases, next_due
       from fan_out(
@@ -66,8 +66,6 @@ export async function fanOut(db: Db, worker: string, page: FanOut): Promise<Fann
         ${readers.map((r) => new Date(r.dueAtMs))}::timestamptz[],
         ${readers.map((r) => r.maxEvents)}::integer[],
         ${readers.map((r) => r.isFull)}::boolean[],
-        ${[...topics.keys()]}::integer[],
-        ${[...topics.values()]}::integer[],
         ${worker}::uuid,
         ${page.room}::integer,
         ${new Date(page.nowMs)}::timestamptz)`);

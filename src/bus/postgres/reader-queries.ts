@@ -11,6 +11,7 @@ import type {
   HeldReader,
   LoadedReader,
   ReaderName,
+  SubscriberMinute,
 } from '../store.ts';
 import { type ReaderRow, toReader } from './rows.ts';
 
@@ -201,6 +202,24 @@ export async function noteDeliveries(db: Db, rows: readonly DeliveryRow[]): Prom
         ${rows.map((r) => Math.round(r.ms))}::integer[],
         ${rows.map((r) => r.code)}::text[],
         ${rows.map((r) => r.excerpt)}::text[])`);
+}
+
+export async function countMinutes(db: Db, minutes: readonly SubscriberMinute[]): Promise<void> {
+  await db.exec(sql`
+    insert into subscriber_activity as a (at, subscriber_id, events, failed, latency_ms, worst_latency_ms)
+    select *
+      from unnest(
+        ${minutes.map((m) => new Date(m.atMs))}::timestamptz[],
+        ${minutes.map((m) => m.subscriber)}::uuid[],
+        ${minutes.map((m) => m.events)}::bigint[],
+        ${minutes.map((m) => m.failed)}::integer[],
+        ${minutes.map((m) => Math.round(m.latencyMs))}::bigint[],
+        ${minutes.map((m) => Math.round(m.worstMs))}::bigint[]) as m (at, subscriber_id)
+     order by m.at, m.subscriber_id
+    on conflict (at, subscriber_id) do update
+       set events = a.events + excluded.events, failed = a.failed + excluded.failed,
+           latency_ms = a.latency_ms + excluded.latency_ms,
+           worst_latency_ms = greatest(a.worst_latency_ms, excluded.worst_latency_ms)`);
 }
 
 export async function mendErrands(db: Db): Promise<number> {

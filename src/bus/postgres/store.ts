@@ -22,6 +22,7 @@ export function postgresBusStore(db: Db, worker: string): BusStore {
     giveUp: (batch, nowMs) => readers.giveUp(db, worker, batch, nowMs),
     disable: (held, reason, nowMs) => readers.disable(db, worker, held, { reason, nowMs }),
     noteDeliveries: (rows) => readers.noteDeliveries(db, rows),
+    countMinutes: (minutes) => readers.countMinutes(db, minutes),
     mend: () => readers.mendErrands(db),
   };
 }

@@ -57,5 +57,6 @@ begin
   end if;
   if v_count > 0 then
     perform setval('bus_seq', base + v_count);
+    perform count_topic_events(base, p_at);
   end if;
 end $$;

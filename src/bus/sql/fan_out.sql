@@ -8,11 +8,11 @@
 -- now holds, and the next time at which one of the others is due. A new errand begins with a lease that no former errand of its
 -- key had, so a worker's writes about the former one have no effect.
 --
--- Locks: bus_state, bus_topic by id, reader by (subscriber, strand), errand by key.
+-- Locks: bus_state, reader by (subscriber, strand), errand by key.
 create or replace function fan_out(
   p_from bigint, p_to bigint, p_revision bigint,
   p_subscribers uuid[], p_strands smallint[], p_counts integer[], p_first timestamptz[], p_due timestamptz[], p_most integer[],
-  p_full boolean[], p_topics integer[], p_topic_counts integer[], p_worker uuid, p_room integer, p_at timestamptz,
+  p_full boolean[], p_worker uuid, p_room integer, p_at timestamptz,
   out moved boolean, out keys text[], out leases integer[], out next_due timestamptz
 ) language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 begin
@@ -21,10 +21,6 @@ begin
   if not moved then
     return;
   end if;
-  perform from bus_topic t where t.id = any (p_topics) order by t.id for no key update;
-  update bus_topic t set events = t.events + c.n
-    from unnest(p_topics, p_topic_counts) as c (id, n)
-   where t.id = c.id;
   if cardinality(p_subscribers) = 0 then
     return;
   end if;

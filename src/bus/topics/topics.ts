@@ -11,17 +11,27 @@ export type TopicRow = {
   owner: string | null;
   owner_name: string;
   events: number;
+  last_minute: number;
+  subscribers: number;
   created_at: Date;
 };
 
-/** Topics by name. `events` is exact: it includes the events that fan-out has not counted yet. */
-export function listTopics(db: Db): Promise<TopicRow[]> {
+/** Topics by name, with all events ever published, those of the last full minute, and the number of subscribers. */
+export function listTopics(db: Db, now: Date): Promise<TopicRow[]> {
   return db.rows<TopicRow>(sql`
-    select t.name, t.owner, t.owner_name, t.created_at,
-           t.events + (
-             select count(*) from bus_event e where e.topic_id = t.id and e.seq > (select fanned from bus_state)
-           ) as events
+    with terms as (
+      select distinct on (subscriber_id) topics from subscription order by subscriber_id, from_seq desc
+    ),
+    audience as (
+      select topic_id, count(*)::integer as subscribers from terms, unnest(terms.topics) as topic_id group by topic_id
+    )
+    select t.name, t.owner, t.owner_name, t.created_at, coalesce(c.events, 0) as events,
+           coalesce(a.events, 0) as last_minute, coalesce(s.subscribers, 0) as subscribers
       from bus_topic t
+      left join topic_count c on c.topic_id = t.id
+      left join topic_activity a
+        on a.topic_id = t.id and a.at = date_trunc('minute', ${now}::timestamptz, 'UTC') - interval '1 minute'
+      left join audience s on s.topic_id = t.id
      where t.deleted_at is null
      order by t.name
      limit 10000`);

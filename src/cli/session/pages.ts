@@ -120,3 +120,22 @@ export async function listEngineUsers(server: Server, version: string) {
   } while (cursor !== undefined);
   return { tenants, unknown };
 }
+
+export async function listTopics(server: Server) {
+  return pageIn(await server.tenant('GET /bus/topics')).items;
+}
+
+/** By name. */
+export function listSubscribers(server: Server) {
+  return collectPages(async (cursor, limit) =>
+    pageIn(await server.tenant('GET /bus/subscribers', { query: { cursor, limit } })),
+  );
+}
+
+/** Newest first, of one subscriber or of all that the caller may see. */
+export function listDeadLetters(server: Server, subscriber: string | undefined, most: number) {
+  return collectPages(
+    (cursor, limit) => server.tenant('GET /bus/dead_letters', { query: { subscriber, cursor, limit } }),
+    most,
+  );
+}

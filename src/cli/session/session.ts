@@ -18,7 +18,8 @@ export interface Session {
   readonly tenantName: string | undefined;
   /** MILLRACE_TENANT, if it is set. `--tenant` overrides it. */
   readonly usualTenant: string | undefined;
-  connect(): Promise<Server>;
+  /** With another key than the user's, or with another signal than that of Ctrl-C, if they are given. */
+  connect(other?: { readonly key?: string; readonly signal?: AbortSignal }): Promise<Server>;
   /** Asks the user to confirm a destructive action. Without a terminal, `--yes` is required. */
   confirm(question: string, yes: boolean): Promise<void>;
 }
@@ -59,7 +60,10 @@ function openSession(io: Io, options: z.output<typeof globals>): Session {
     place,
     tenantName: options.tenant,
     usualTenant,
-    connect: async () => makeServer(await findConnection(place), tenant, signal),
+    connect: async (other = {}) => {
+      const own = await findConnection(place);
+      return makeServer({ ...own, key: other.key ?? own.key }, tenant, other.signal ?? signal);
+    },
     confirm: (question, yes) => confirm(io, question, yes),
   };
 }

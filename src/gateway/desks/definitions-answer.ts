@@ -2,8 +2,8 @@
  * The answer to a worker's request for definitions, with a limit in bytes. One definition may take 512 KiB (its task, and the
  * params of its job), and a worker may request a thousand.
  *
- * Definitions are read in pieces until the answer is full. As long as they are small, each piece is twice as large as the one
- * before. A tenant whose definitions did not all fit is listed among the failures, and the worker requests those again.
+ * Definitions are read in pieces until the answer is full. As long as they are small, each piece is 16 times as large as
+ * the one before, up to 512. A tenant whose definitions did not all fit is listed among the failures, and the worker requests those again.
  */
 import { answerFull, type DefinitionKey, type Failure, type TaskDefinition } from '../../contract/wire.ts';
 
@@ -12,6 +12,9 @@ const definitionLimits = {
   answerBytes: 4 * 1024 * 1024,
   /** The number of definitions in the first piece, 16 MiB at most. */
   perPiece: 32,
+  /** How much larger a piece is than the small one before: a thousand small definitions are read in three pieces. */
+  growth: 16,
+  maxPerPiece: 512,
   /** A piece of fewer bytes than this is small. */
   smallBytes: 128 * 1024,
 };
@@ -32,7 +35,7 @@ export class DefinitionsAnswer {
     withinMs: number,
     read: (some: readonly DefinitionKey[], leftMs: number) => Promise<readonly TaskDefinition[]>,
   ): Promise<void> {
-    const { answerBytes, perPiece, smallBytes } = this.#limits;
+    const { answerBytes, perPiece, growth, maxPerPiece, smallBytes } = this.#limits;
     const deadlineMs = performance.now() + withinMs;
     let size = perPiece;
     for (let i = 0; i < keys.length; ) {
@@ -45,7 +48,7 @@ export class DefinitionsAnswer {
       for (const definition of piece) this.#bytes += Buffer.byteLength(JSON.stringify(definition));
       this.definitions.push(...piece);
       i += size;
-      size = this.#bytes - before < smallBytes ? size * 2 : perPiece;
+      size = this.#bytes - before < smallBytes ? Math.min(size * growth, maxPerPiece) : perPiece;
     }
   }
 }

@@ -1,5 +1,11 @@
 /** The handling of connections and headers by the listener. */
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { Agent, request } from 'node:https';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Fleet, makeFleet } from '../../../test/harness/fleet.ts';
 import { makeTestGateway, type TestGateway } from '../../../test/harness/gateway.ts';
 import { openRaw } from '../../../test/harness/raw-http.ts';
@@ -132,4 +138,49 @@ it('the description of the API is compressed for clients that accept gzip, and n
     });
     expect(again.status, path).toBe(304);
   }
+});
+
+describe('with a certificate', () => {
+  let folder = '';
+  let secure: Listener;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'millrace-tls-'));
+    const tls = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
+    const made = ['req', '-x509', '-newkey', 'rsa:2048', '-keyout', tls.key, '-out', tls.cert, '-nodes'];
+    execFileSync('openssl', [...made, '-subj', '/CN=localhost', '-days', '1'], { stdio: 'ignore' });
+    secure = makeListener({ gateway: gateway.gateway, host: '127.0.0.1', port: 0, tls, handshakeMs: 300 });
+    await secure.start();
+  });
+  afterAll(async () => {
+    await secure.stop();
+    await rm(folder, { recursive: true });
+  });
+
+  /** Resolves when the server has closed the connection. */
+  const closedAfter = (bytes: Buffer): Promise<void> =>
+    new Promise((resolve) => {
+      const socket = connect(Number(new URL(secure.url()).port), '127.0.0.1', () => socket.write(bytes));
+      socket.on('error', () => {}).on('close', () => resolve());
+      socket.resume();
+    });
+
+  it.each([
+    ['sends nothing', Buffer.alloc(0)],
+    ['begins a handshake and does not go on', Buffer.from([0x16, 3, 1, 1, 0x58, 1, 0, 1, 0x54, 3, 3])],
+    ['speaks plain HTTP', Buffer.from(get('/healthz'))],
+    [
+      'sends a record that is longer than TLS allows',
+      Buffer.concat([Buffer.from([0x16, 3, 1, 255, 255]), Buffer.alloc(65_535)]),
+    ],
+    ['sends a megabyte of garbage', Buffer.alloc(1_000_000, 0x41)],
+  ])('a client that %s is disconnected, and others are served', async (_, bytes) => {
+    await closedAfter(bytes);
+    const agent = new Agent({ rejectUnauthorized: false });
+    const status = await new Promise((resolve, reject) => {
+      request(`${secure.url()}/healthz`, { agent }, (answer) => resolve(answer.resume().statusCode))
+        .on('error', reject)
+        .end();
+    });
+    expect(status).toBe(200);
+  });
 });

@@ -1,7 +1,8 @@
 /**
  * The listening socket: HTTP or HTTPS, with the WebSocket of logs.
  *
- * 1. Limits apply to each client: the time to send headers and body, and the number of waiting requests on a connection.
+ * 1. Limits apply to each client: the time for the TLS handshake, to send headers and body, and the number of waiting requests
+ *    on a connection.
  * 2. Only a WebSocket handshake for a log is an upgrade. Any other `Upgrade` header (such as `h2c`) is ignored, as HTTP requires.
  * 3. `stop` rejects new requests and ends idle connections; open streams get half a second.
  */
@@ -29,6 +30,7 @@ export interface ListenerOptions {
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   /** The variable that sets the port. */
   readonly setting?: string;
+  readonly handshakeMs?: number;
 }
 
 export interface Listener extends Service {
@@ -46,6 +48,9 @@ const listenerTimes = {
   /** The interval at which the two previous limits are checked. */
   connectionsCheckingInterval: 5_000,
 };
+
+/** The maximum time from a connection to the end of its TLS handshake. Node's default is two minutes. */
+const usualHandshakeMs = 10_000;
 
 export function makeListener(options: ListenerOptions): Listener {
   let server: Server | undefined;
@@ -79,7 +84,13 @@ export function makeListener(options: ListenerOptions): Listener {
 }
 
 async function createServer(
-  { gateway, fetch = (request, remote) => gateway.fetch(request, remote), publish, tls }: ListenerOptions,
+  {
+    gateway,
+    fetch = (request, remote) => gateway.fetch(request, remote),
+    publish,
+    tls,
+    handshakeMs = usualHandshakeMs,
+  }: ListenerOptions,
   logSocket: LogSocket,
 ): Promise<Server> {
   const handle = getRequestListener((request, { incoming }) => fetch(request, incoming.socket.remoteAddress ?? null), {
@@ -95,7 +106,7 @@ async function createServer(
     ),
   };
   const server = tls
-    ? createHttpsServer({ ...options, cert: await readFile(tls.cert), key: await readFile(tls.key) }, listener)
+    ? createHttpsServer({ ...options, ...(await readTls(tls)), handshakeTimeout: handshakeMs }, listener)
     : createHttpServer(options, listener);
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     if (isFull(socket)) socket.destroy();
@@ -104,6 +115,10 @@ async function createServer(
   // a client's broken handshake, or too few file descriptors, must not end the server
   server.on('error', () => {});
   return server;
+}
+
+async function readTls({ cert, key }: NonNullable<ListenerOptions['tls']>): Promise<{ cert: Buffer; key: Buffer }> {
+  return { cert: await readFile(cert), key: await readFile(key) };
 }
 
 async function listen(server: Server, { host, port, setting = 'MILLRACE_PORT' }: ListenerOptions): Promise<void> {

@@ -87,6 +87,9 @@ const version = z.string().min(1).max(100);
 /** The maximum number of named tenants per engine in the list of engines. */
 export const maxNamedTenants = 100;
 
+/** How long the list of engines waits for their code to load, in ms. A trial that takes longer goes on, for the next request. */
+export const maxTrialMs = 1_500;
+
 export const tenantEndpointsOfGateway = endpoints({
   'GET /api/tenants': {
     ...root,
@@ -268,6 +271,8 @@ export const tenantEndpointsOfGateway = endpoints({
         contract: z.int().nullable(),
         /** Why it cannot be used; null: it can. */
         fault: z.string().nullable(),
+        /** Whether its code can be loaded, as tried in a process of its own; null: not known yet, ask again. */
+        loads: z.boolean().nullable(),
         /** It is part of this release. */
         running: z.boolean(),
         /** The first hundred by name. `GET /api/tenants` has the version of each. */

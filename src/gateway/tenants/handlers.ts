@@ -19,7 +19,7 @@ import { rejectOtherTenant } from '../access/callers.ts';
 import type { GatewayContext } from '../installation/context.ts';
 import { explainTenant } from './explain.ts';
 import { readCircumstances } from './standing.ts';
-import { maxNamedTenants, slotCursor, type tenantEndpointsOfGateway } from './endpoints.ts';
+import { maxNamedTenants, maxTrialMs, slotCursor, type tenantEndpointsOfGateway } from './endpoints.ts';
 import * as queries from './queries.ts';
 import { renderMessage, renderTenant } from './views.ts';
 
@@ -102,11 +102,14 @@ export const tenantHandlers: Handlers<typeof tenantEndpointsOfGateway, Context> 
     return { limit };
   },
   'GET /api/engines': async (_, { life }) => {
-    const [engines, uses] = await Promise.all([life.engines.list(), queries.engineUses(life.control, maxNamedTenants)]);
+    const [engines, uses] = await Promise.all([
+      life.engines.listTried(maxTrialMs),
+      queries.engineUses(life.control, maxNamedTenants),
+    ]);
     const usesOf = new Map(uses.map((use) => [use.version, use]));
-    const items = engines.map(({ version, contract, fault, running }) => {
+    const items = engines.map(({ version, contract, fault, running, loads }) => {
       const { tenants = [], count = 0 } = usesOf.get(version) ?? {};
-      return { version, contract, fault, running, tenants, tenant_count: count };
+      return { version, contract, fault, loads, running, tenants, tenant_count: count };
     });
     return { items: items.sort((a, b) => compareVersions(b.version, a.version)), next: null };
   },

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { aloneSuspicion, judgeLoss, type Passenger } from './blame.ts';
-import { type Guest, place, type Room } from './placement.ts';
+import { type Guest, place, type Room, sparesWanted } from './placement.ts';
 
 const lostMs = 100_000;
 const passenger = (tenantId: string, secondsAgo: number, more: Partial<Passenger> = {}): Passenger => ({
@@ -49,10 +49,12 @@ interface Neighbour {
   steppedMs: number;
 }
 
-/** Tenants of one engine and their hosts. Each host that a placement misses comes up at once. */
+/** Tenants of one engine and their hosts. Each host that a placement misses comes up at once, as do those that stand by. */
 class Street {
   readonly #neighbours: Map<string, Neighbour>;
   #hosts = 0;
+  /** Hosts that tenants had to wait for after the last loss. */
+  awaited = 0;
   rooms: Room[] = [];
 
   constructor(count: number) {
@@ -60,6 +62,13 @@ class Street {
     const base = { engine: '1', suspicion: 0, ownHost: false, isBlamed: false, failedAt: null };
     this.#neighbours = new Map(names.map((tenantId) => [tenantId, { guest: { ...base, tenantId }, steppedMs: 0 }]));
     this.#start([...this.#neighbours.values()].map(({ guest }) => guest));
+    this.standBy();
+  }
+
+  /** As many empty hosts come up as are to stand by. */
+  standBy(): void {
+    const empty = this.rooms.filter(({ guests }) => guests.length === 0).length;
+    this.#add((sparesWanted(this.rooms, Number.POSITIVE_INFINITY).get('1') ?? 0) - empty);
   }
 
   /** Restarts one where it is. */
@@ -80,6 +89,7 @@ class Street {
     });
     const verdicts = judgeLoss(passengers, atMs);
     this.rooms = this.rooms.filter(({ guests }) => guests !== lost);
+    this.awaited = 0;
     this.#start(lost.map((guest) => ({ ...guest, ...verdicts.get(guest.tenantId) })));
     for (const [i, guest] of lost.entries()) this.restart(guest.tenantId, atMs + (delaysMs[i] ?? 0));
     return [...verdicts].filter(([, { isBlamed }]) => isBlamed).map(([id]) => id);
@@ -93,8 +103,13 @@ class Street {
     }));
     const added = missing.get('1') ?? 0;
     if (added === 0) return;
-    for (let i = 0; i < added; i++) this.rooms.push({ hostId: `h${++this.#hosts}`, engine: '1', guests: [] });
+    this.#add(added);
+    this.awaited += added;
     this.#start(guests.filter((guest) => !placed.has(guest.tenantId)));
+  }
+
+  #add(count: number): void {
+    for (let i = 0; i < count; i++) this.rooms.push({ hostId: `h${++this.#hosts}`, engine: '1', guests: [] });
   }
 }
 
@@ -104,6 +119,7 @@ describe('a tenant that ends its host again and again', () => {
     fc.record({
       restarts,
       afterMs: fc.nat(20_000),
+      isSoon: fc.boolean(),
       delaysMs: fc.array(fc.nat(12_000), { minLength: 8, maxLength: 8 }),
     }),
     { minLength: aloneSuspicion, maxLength: 5 },
@@ -114,12 +130,39 @@ describe('a tenant that ends its host again and again', () => {
       fc.property(fc.integer({ min: 2, max: 8 }), losses, (count, strikes) => {
         const street = new Street(count);
         let nowMs = 0;
-        for (const [i, { restarts: before, afterMs, delaysMs }] of strikes.entries()) {
+        for (const [i, { restarts: before, afterMs, delaysMs, isSoon }] of strikes.entries()) {
+          if (!isSoon) street.standBy();
           for (const { who, afterMs: laterMs } of before) street.restart(`t${who % count}`, (nowMs += laterMs));
           const blamed = street.lose('t0', (nowMs += afterMs), delaysMs);
           expect(blamed.filter((id) => id !== 't0')).toEqual([]);
           if (i + 1 >= aloneSuspicion) expect(street.with('t0')).toHaveLength(1);
         }
+      }),
+    );
+  });
+
+  it('lets no tenant but the newcomer wait for a process, where hosts have come to stand by since the last loss', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 8 }), losses, (count, strikes) => {
+        const street = new Street(count);
+        let nowMs = 0;
+        for (const { restarts: before, afterMs, delaysMs } of strikes) {
+          for (const { who, afterMs: laterMs } of before) street.restart(`t${who % count}`, (nowMs += laterMs));
+          const isShared = street.with('t0').length > 1;
+          street.lose('t0', (nowMs += afterMs), delaysMs);
+          if (isShared) expect(street.awaited).toBeLessThanOrEqual(1);
+          street.standBy();
+        }
+      }),
+    );
+  });
+
+  it('hits half of its neighbours at most by a second loss that follows before further hosts stand by', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 3, max: 8 }), fc.nat(10_000), (count, afterMs) => {
+        const street = new Street(count);
+        street.lose('t0', 60_000 + afterMs, []);
+        expect(street.with('t0').length).toBeLessThanOrEqual(Math.ceil(count / 2));
       }),
     );
   });

@@ -36,7 +36,7 @@ export function demandHosts(
 /** Hosts that run nothing. A host started by hand stays, and so do those that stand by. */
 function idleHosts(ledger: Ledger, alive: readonly LaunchHost[], spares: ReadonlyMap<string, number>): LaunchHost[] {
   const empty = emptyRooms(ledger, alive);
-  const ofEngine = (engine: string): Room[] => empty.filter((room) => room.engine === engine);
+  const ofEngine = (engine: string): Room[] => empty.filter((room) => room.engine === engine && !room.hadSuspect);
   const kept = new Set([...spares].flatMap(([engine, count]) => ofEngine(engine).slice(0, count)));
   const idle = new Set(empty.filter((room) => !kept.has(room)).map(({ hostId }) => hostId));
   return alive.filter(({ id, onDemand }) => onDemand && idle.has(id));
@@ -46,7 +46,10 @@ function emptyRooms(ledger: Ledger, alive: readonly LaunchHost[]): Room[] {
   return roomsOf(ledger, alive).filter(({ guests }) => guests.length === 0);
 }
 
-/** Hosts to stand by are asked for one at a time, once all tenants of their engine run: until then the processor is theirs. */
+/**
+ * Hosts to stand by are requested once all tenants of their engine run: until then the processor is theirs. After a loss they
+ * are requested at once, because a second loss may follow as soon as the tenants start again.
+ */
 function withSpares(
   ledger: Ledger,
   alive: readonly LaunchHost[],
@@ -54,16 +57,27 @@ function withSpares(
   spares: ReadonlyMap<string, number>,
 ): ReadonlyMap<string, number> {
   const wanted = new Map(missing);
-  const starting = new Set<string | null>();
-  for (const [, { state, ordered, ending, engine }] of ledger.launches())
-    if (ending || (ordered && state !== 'STARTED')) starting.add(engine);
-  const empty = emptyRooms(ledger, alive);
+  const held = new Set<string | null>();
+  const suspicious = new Set<string | null>();
+  for (const [, { state, ordered, ending, engine, suspicion }] of ledger.launches()) {
+    if (ending || (ordered && state !== 'STARTED')) held.add(engine);
+    if (ordered && suspicion > 0) suspicious.add(engine);
+  }
+  const fresh = emptyRooms(ledger, alive).filter(({ hadSuspect }) => !hadSuspect);
   for (const [engine, count] of spares) {
-    const isThere = empty.filter((room) => room.engine === engine).length >= count;
-    if (!isThere && !missing.has(engine) && !starting.has(engine)) wanted.set(engine, 1);
+    const lack = count - fresh.filter((room) => room.engine === engine).length;
+    const needed = missing.get(engine) ?? 0;
+    if (lack <= 0 || (held.has(engine) && !suspicious.has(engine))) continue;
+    wanted.set(engine, Math.max(needed, Math.min(maxAtOnce, needed + lack)));
   }
   return wanted;
 }
+
+/**
+ * Hosts to stand by that start at the same time: one for each processor that a small machine has. More would delay the tenants
+ * that start again meanwhile.
+ */
+const maxAtOnce = 2;
 
 /** A host is kept while one of its tenants has not started, or another host of its engine leaves. */
 function needlessHosts(ledger: Ledger, alive: readonly LaunchHost[]): LaunchHost[] {

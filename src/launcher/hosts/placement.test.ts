@@ -74,6 +74,18 @@ describe('placement', () => {
     expect([...placed.values()].toSorted()).toEqual(['a', 'a', 'b', 'b']);
   });
 
+  it.each(['a trusted tenant', 'a suspect', 'a tenant that is suspected twice'])(
+    'gives %s an empty host in which no suspect has run, where there is one',
+    (who) => {
+      const one = guest({
+        suspicion: ['a trusted tenant', 'a suspect'].includes(who) ? Number(who === 'a suspect') : 2,
+      });
+      const tainted = { ...room('a'), hadSuspect: true };
+      expect(hostOf(one, [tainted, room('b')])).toBe('b');
+      expect(hostOf(one, [tainted])).toBe('a');
+    },
+  );
+
   it('separates them after a second loss', () => {
     const { placed, missing } = place(many(4, { suspicion: 2 }), [room('a'), room('b')]);
     expect([...placed.values()]).toEqual(['a', 'b']);
@@ -205,7 +217,16 @@ describe('where there may be only so many hosts', () => {
 describe('the host that stands by', () => {
   const suspects = many(4, { suspicion: 1 });
   it.each<[what: string, Room[], most: number, wanted: [string, number][]]>([
-    ['one where tenants share a host', [room('a', many(2)), room('b', many(1), '2')], 9, [['1', 1]]],
+    ['one where two tenants share a host', [room('a', many(2)), room('b', many(1), '2')], 9, [['1', 1]]],
+    [
+      'two where more share a host',
+      [room('a', many(3)), room('b', many(200), '2')],
+      9,
+      [
+        ['1', 2],
+        ['2', 2],
+      ],
+    ],
     ['none where each tenant has a host', [room('a', many(1)), room('b', many(1))], 9, []],
     ['one for each of the suspects that share a host', [room('a', suspects), room('b', many(2))], 9, [['1', 4]]],
     ['no more than there may be hosts', [room('a', suspects), room('b', many(2))], 4, [['1', 2]]],

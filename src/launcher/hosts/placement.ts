@@ -7,8 +7,12 @@
  * 3. A tenant that is suspected twice, or was alone in a host that was lost, waits for a host for itself.
  * 4. There are no more hosts of an engine than the machine can bear. At that limit, tenants share hosts, and the most
  *    suspected are spread evenly over them, so that each loss narrows the suspects down.
- * 5. Where tenants share a host, an empty one stands by (`sparesWanted`), so that the tenants of a lost host start again
- *    without waiting for a process. Where suspects share a host, one stands by for each of them: a second loss separates them.
+ * 5. Where tenants share a host, empty hosts stand by (`sparesWanted`), so that the tenants of a lost host start again
+ *    without waiting for a process. There are two where at least three tenants share a host: the suspects are divided
+ *    among them, so that a second loss hits half of them. Where suspects share a host, one stands by for each of them:
+ *    a second loss separates them.
+ * 6. An empty host in which a suspect has run is the last choice for everybody, and does not stand by: its former tenant may
+ *    have left timers or memory behind.
  *
  * A suspect that runs is not moved: it restarts only if its host is lost.
  */
@@ -32,6 +36,8 @@ export interface Room {
   readonly hostId: string;
   readonly engine: string;
   readonly guests: readonly Guest[];
+  /** A suspected tenant is in it, or was. */
+  readonly hadSuspect?: boolean;
 }
 
 export interface Placements {
@@ -61,7 +67,7 @@ export function place(
   rooms: readonly Room[],
   mostHosts: (engine: string) => number,
 ): Placements {
-  const open: Space[] = rooms.map((room) => new Space(room.hostId, room.engine, room.guests));
+  const open: Space[] = rooms.map((room) => new Space(room));
   const most = limitsOf([...guests, ...rooms.flatMap((room) => room.guests)], mostHosts);
   const placed = new Map<string, string>();
   const missing = new Map<string, number>();
@@ -75,7 +81,7 @@ export function place(
     }
     missing.set(guest.engine, (missing.get(guest.engine) ?? 0) + 1);
     // it counts as a host: there are only so many
-    open.push(new Space(undefined, guest.engine, [guest]));
+    open.push(new Space({ hostId: undefined, engine: guest.engine, guests: [guest] }));
   }
   return { placed, missing };
 }
@@ -111,12 +117,19 @@ function beyondLimit(open: readonly Space[], guest: Guest, most: (engine: string
 class Space {
   readonly hostId: string | undefined;
   readonly engine: string;
+  readonly #hadSuspect: boolean;
   readonly #guests: Guest[];
 
-  constructor(hostId: string | undefined, engine: string, guests: readonly Guest[]) {
+  constructor({ hostId, engine, guests, hadSuspect = false }: Omit<Room, 'hostId'> & { hostId: string | undefined }) {
     this.hostId = hostId;
     this.engine = engine;
+    this.#hadSuspect = hadSuspect;
     this.#guests = [...guests];
+  }
+
+  /** What a suspect has left behind in it may harm the next tenant. */
+  get isTainted(): boolean {
+    return this.#hadSuspect && this.taken === 0;
   }
 
   get taken(): number {
@@ -153,6 +166,7 @@ function emptiest(spaces: readonly Space[], guest: Guest): Space | undefined {
   return least(spaces, (space) => [
     space.hostId === undefined ? 1 : 0,
     hasFailedIn(space, guest),
+    space.isTainted ? 1 : 0,
     space.taken === 0 && companyOf(guest) === 'trusted' ? 1 : 0,
     space.taken,
   ]);
@@ -173,13 +187,17 @@ function compare(a: readonly number[], b: readonly number[]): number {
   return at < 0 ? 0 : (a[at] ?? 0) - (b[at] ?? 0);
 }
 
+/** A host that stands by costs 30 MB of memory (proportional set size), and no processor time. */
+const maxSparesWithoutLoss = 2;
+
 /** By engine, how many empty hosts shall stand by. */
 export function sparesWanted(rooms: readonly Room[], mostHosts: number): Map<string, number> {
   const wanted = new Map<string, number>();
   for (const { engine, guests } of rooms.filter((room) => room.guests.length > 1)) {
     const used = rooms.filter((room) => room.engine === engine && isShareable(room) && room.guests.length > 0).length;
     const suspects = guests.filter(({ suspicion }) => suspicion > 0).length;
-    const spares = Math.max(1, Math.min(suspects, mostHosts - used));
+    const least = Math.min(maxSparesWithoutLoss, guests.length - 1);
+    const spares = Math.max(1, Math.min(Math.max(least, suspects), mostHosts - used));
     wanted.set(engine, Math.max(spares, wanted.get(engine) ?? 0));
   }
   return wanted;

@@ -92,12 +92,32 @@ describe('the host that stands by', () => {
     expect([plan.missing.size, plan.idle.map(({ id }) => id)]).toEqual([0, ['c']]);
   });
 
-  it('is asked for again until each of the suspects that share a host has one, one at a time', () => {
+  it('is requested until each of the suspects that share a host has one, two at a time', () => {
     const suspect = { ...running, suspicion: 1 };
-    const suspects = [makeEntry(suspect), makeEntry(suspect)];
-    const [none, one, two] = [[], ['b'], ['b', 'c']].map((ids) => spares(suspects, ['a', ...ids].map(makeHost)));
-    expect([none, one, two].map((plan) => plan?.missing.get('1'))).toEqual([1, 1, undefined]);
-    expect(two?.idle).toEqual([]);
+    const suspects = [makeEntry(suspect), makeEntry(suspect), makeEntry(suspect)];
+    const plans = ['', 'b', 'bc', 'bcd'].map((ids) => spares(suspects, ['a', ...ids].map(makeHost)));
+    expect(plans.map((plan) => plan.missing.get('1'))).toEqual([2, 2, 1, undefined]);
+    expect(plans.at(-1)?.idle).toEqual([]);
+  });
+
+  it('is requested while suspects still start, because the second loss may follow at once', () => {
+    const starting = { ...running, state: 'ALLOCATED', suspicion: 1 } as const;
+    expect(spares([makeEntry(starting), makeEntry(starting)]).missing).toEqual(new Map([['1', 2]]));
+  });
+
+  it('is requested together with the host that a newcomer waits for', () => {
+    const newcomer = makeEntry({ ...failedLaunch, state: 'ALLOCATED', suspicion: 2, failures: 0, retryAt: null });
+    const finding = { kind: 'installed', version: '1', engine: { ok: true } } as const;
+    const entries = [newcomer, makeEntry({ ...running, suspicion: 1 }), makeEntry({ ...running, suspicion: 1 })];
+    const findings = new Map([[newcomer.tenant.id, finding]]);
+    const plan = decide(makeWorld({ entries, hosts: [makeHost('a')], findings, keepsSpares: true }));
+    expect(plan.missing).toEqual(new Map([['1', 2]]));
+  });
+
+  it('is not a host in which a suspect has run', () => {
+    const tenants = [makeEntry(running), makeEntry(running)];
+    const plan = spares(tenants, [makeHost('a'), { ...makeHost('b'), hadSuspect: true }]);
+    expect([plan.missing.get('1'), plan.idle.map(({ id }) => id)]).toEqual([1, ['b']]);
   });
 
   it('does not take a suspect that runs', () => {

@@ -1,4 +1,4 @@
-import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -153,6 +153,17 @@ describe('engine that cannot be used', () => {
     await rename(at, join(folder, '.old', version));
     await put(build, version);
     expect(await engines.find(version)).toMatchObject({ ok: true, engine: { version } });
+  });
+
+  it('a list of tried engines says whether their code loads, and tries again once a file has changed', async () => {
+    const at = await put(await engineBuild({ version }), version);
+    const tried = async (waitMs = 20_000) => (await engines.listTried(waitMs)).find((each) => each.version === version);
+    expect(await tried()).toMatchObject({ loads: true, fault: null });
+    const [chunk = ''] = await readdir(join(at, 'dist', 'chunks'));
+    await writeFile(join(at, 'dist', 'chunks', chunk), 'throw new Error("damaged")');
+    expect(await tried()).toMatchObject({ loads: false, fault: textWith('its code cannot be loaded: ') });
+    await writeFile(join(at, 'dist', 'engine.js'), 'await new Promise(() => setInterval(() => {}, 1_000))');
+    expect(await tried(0)).toMatchObject({ loads: null, fault: null });
   });
 
   it('an engine whose code has another contract than its package.json is reported as unusable', async () => {

@@ -23,7 +23,7 @@ import {
   faceOf,
   readEnginePackage,
 } from './package.ts';
-import { tryEngine } from './trial.ts';
+import { LoadChecks, trialFault } from './load-checks.ts';
 
 export type FoundEngine = { readonly ok: true; readonly engine: Engine } | ({ readonly ok: false } & Unusable);
 
@@ -39,6 +39,11 @@ export interface InstalledEngine {
   readonly fault: string | null;
   /** It is the engine of this release. */
   readonly running: boolean;
+}
+
+export interface TriedEngine extends InstalledEngine {
+  /** Whether its code can be loaded; null: it was not tried, or the trial is still under way. */
+  readonly loads: boolean | null;
 }
 
 export function enginesFolder(home: string): string {
@@ -58,6 +63,7 @@ export class Engines implements EngineSource {
   readonly #running: Engine;
   readonly #folder: string;
   readonly #found = new Map<string, Loaded>();
+  readonly #checks = new LoadChecks();
 
   constructor(running: Engine, folder: string) {
     this.#running = running;
@@ -102,16 +108,20 @@ export class Engines implements EngineSource {
   /** Loads the engine's code in a process of its own. Returns why that fails, or undefined if it succeeds. */
   async diagnose(version: string): Promise<string | undefined> {
     if (version === this.#running.version || !(await this.#isHere(version))) return undefined;
-    try {
-      await tryEngine(join(this.#folder, version));
-      return undefined;
-    } catch (error) {
-      return `engine ${version} cannot be used: ${error instanceof Error ? error.message : String(error)}`;
-    }
+    return readUsable(join(this.#folder, version)).then(
+      (found) => trialFault(join(this.#folder, version), found),
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    );
   }
 
+  /** Lists the engines by their package.json. Runs none of their code. */
   list(): Promise<InstalledEngine[]> {
     return listEngines(this.#running, this.#folder);
+  }
+
+  /** Lists the engines, after it has tried to load each in a process of its own. It waits for `waitMs` at most. */
+  async listTried(waitMs: number): Promise<TriedEngine[]> {
+    return tryEngines(await this.list(), this.#folder, { checks: this.#checks, waitMs });
   }
 
   async #load(version: string): Promise<FoundEngine> {
@@ -136,6 +146,24 @@ export async function listEngines(running: EnginePackage, folder: string): Promi
   const described = await Promise.all(others.map((name) => describe(join(folder, name))));
   return [{ version, contract, fault: null, running: true }, ...described].toSorted((a, b) =>
     compareVersions(b.version, a.version),
+  );
+}
+
+/** `checks`: the results of earlier trials. */
+export async function tryEngines(
+  engines: readonly InstalledEngine[],
+  folder: string,
+  { checks, waitMs }: { readonly checks: LoadChecks; readonly waitMs: number },
+): Promise<TriedEngine[]> {
+  return Promise.all(
+    engines.map(async (each) => {
+      const { version, contract, fault, running } = each;
+      if (running || fault !== null || contract === null) return { ...each, loads: running ? true : null };
+      const tried = checks.findFault(join(folder, version), { version, contract }).then((found) => ({ found }));
+      const done = await within(waitMs, tried);
+      if (done === undefined) return { ...each, loads: null };
+      return { ...each, fault: done.found ?? null, loads: done.found === undefined };
+    }),
   );
 }
 

@@ -116,6 +116,7 @@ describe('add engine', () => {
     ],
     ['has a gap in its migrations', (at) => rm(join(at, 'migrations/tenant/0001_event_log.sql')), 'should be number 1'],
     ['throws', (at) => writeFile(entry(at), 'throw new Error("not today")'), 'cannot be loaded: not today'],
+    ['forges an answer', (at) => writeFile(entry(at), 'process.send({ face: null })'), 'sent an invalid message'],
     ['ends its process', (at) => writeFile(entry(at), 'process.exit(3)'), 'it ended its process with 3'],
     ['waits for ever', (at) => writeFile(entry(at), 'await new Promise(() => {})'), 'it ended its process with 13'],
     ['exports no engine', (at) => writeFile(entry(at), 'export {}'), 'exports no engine'],

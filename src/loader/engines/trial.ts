@@ -1,5 +1,6 @@
 /** Loads an engine's code in a process of its own, to find out whether it can be loaded without any effect on this process. */
 import { spawn } from 'node:child_process';
+import { z } from 'zod';
 import { type EngineFace, EngineFault, entryUrl } from './package.ts';
 
 const maxLoadMs = 20_000;
@@ -24,10 +25,17 @@ const program = `
   }
 `;
 
-interface TrialResult {
-  readonly face?: EngineFace;
-  readonly fault?: string;
-}
+/** The code that is tried can send anything. */
+const trialResult = z.object({
+  face: z
+    .object({
+      version: z.unknown().optional(),
+      contract: z.unknown().optional(),
+      functions: z.array(z.string()).max(1_000),
+    })
+    .optional(),
+  fault: z.string().optional(),
+});
 
 /** Returns the face of the exported engine, if there is one. Throws an EngineFault if the code cannot be loaded. */
 export async function tryEngine(folder: string): Promise<EngineFace | undefined> {
@@ -39,9 +47,11 @@ export async function tryEngine(folder: string): Promise<EngineFace | undefined>
     timeout: maxLoadMs,
     killSignal: 'SIGKILL',
   });
-  let result: TrialResult | undefined;
-  child.on('message', (message: TrialResult) => {
-    result = message;
+  let result: z.output<typeof trialResult> | undefined;
+  // only the first message counts: code that sends many would keep this process busy
+  child.once('message', (message) => {
+    result = trialResult.safeParse(message).data ?? { fault: 'it sent an invalid message' };
+    child.kill('SIGKILL');
   });
   const ended = await new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message));
@@ -49,7 +59,7 @@ export async function tryEngine(folder: string): Promise<EngineFace | undefined>
   });
   if (result === undefined) throw new EngineFault(`its code cannot be loaded: ${ended}`);
   if (result.fault !== undefined) throw new EngineFault(`its code cannot be loaded: ${result.fault}`);
-  return result.face;
+  return result.face && { ...result.face, version: result.face.version, contract: result.face.contract };
 }
 
 const tooLong = `it did not finish loading within ${maxLoadMs / 1000} s`;

@@ -11,7 +11,44 @@ create or replace function count_tokens(
   p_order text, p_at timestamptz,
   out created uuid[], out causes uuid[], out bodies text[], out gates uuid[], out lanes text[]
 ) language plpgsql as $$
+declare
+  v_task record; v_token record;
 begin
+  if p_tasks is null then
+    return;
+  end if;
+  -- one token of a task that is not paused takes short statements (see finish_run)
+  if cardinality(p_tasks) = 1 then
+    select k.threshold, k.version, k.lane, k.gates[1] as gate, k.job_id into v_task
+      from task k
+     where k.id = p_tasks[1] and not k.paused;
+    if found then
+      insert into token as t (task_id, instant, count, fire, reach, priority, cause)
+      values (p_tasks[1], p_instants[1], p_counts[1] % v_task.threshold, p_counts[1] / v_task.threshold, v_task.threshold,
+              p_priorities[1], p_causes[1])
+      on conflict (task_id, instant) do update set
+        count = (t.count + excluded.count + excluded.fire * excluded.reach) % excluded.reach,
+        fire = (t.count + excluded.count + excluded.fire * excluded.reach) / excluded.reach,
+        reach = excluded.reach,
+        priority = case when t.count > 0 then greatest(t.priority, excluded.priority) else excluded.priority end,
+        cause = excluded.cause
+      returning t.fire, t.priority into v_token;
+      for i in 1..v_token.fire loop
+        created[i] := new_id();
+        causes[i] := p_causes[1];
+        bodies[i] := run_body(v_task.job_id, p_tasks[1], p_instants[1], 1, v_token.priority);
+        insert into live (id, task_id, instant, version, attempt, priority, lane, rank, gate, cause, queued_at)
+        values (created[i], p_tasks[1], p_instants[1], v_task.version, 1, v_token.priority, v_task.lane,
+                p_at - head_start(v_token.priority), v_task.gate, p_causes[1], p_at);
+      end loop;
+      if v_token.fire > 0 and v_task.gate is null then
+        lanes := array[v_task.lane];
+      elsif v_token.fire > 0 then
+        gates := array_fill(v_task.gate, array[v_token.fire]);
+      end if;
+      return;
+    end if;
+  end if;
   with counted as (
     insert into token as t (task_id, instant, count, fire, reach, priority, cause)
     select a.task_id, a.instant, a.n % k.reach, a.n / k.reach, k.reach, a.priority, a.cause

@@ -4,24 +4,35 @@
 -- p_runs may contain a run more than once. One of these results counts. A run has no retry and nothing that follows it if it
 -- belongs to a node: its execution decides. The result that a report carries wins over one that the task has sent before.
 --
--- With p_polls, runs that are ready now leave for their places in the same commit (hand_over). Often these are the runs that
+-- With p_lanes, runs that are ready now leave for the given places in the same commit (hand_over). Often these are the runs that
 -- the results have just made ready, so that a hand-over from parent to child takes one commit.
 --
 -- Locks: live by id, token by (task, instant), held, gate by id, then as hand_over, the event log, the minute's activity.
 create or replace function finish_runs(
   p_runs uuid[], p_leases integer[], p_states run_state[], p_reasons text[], p_exit_codes integer[],
   p_started timestamptz[], p_at timestamptz, p_results json[] default null, p_workers uuid[] default null,
-  p_polls jsonb default null, p_until timestamptz default null, p_max_bytes integer default null,
+  p_lanes text[] default null, p_places text[] default null, p_incarnations text[] default null,
+  p_until timestamptz default null, p_max_bytes integer default null,
   out applied integer, out created integer, out retries integer, out killed integer, out lanes text[], out handed json
 ) language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   v_finished uuid[]; v_bodies text[];
   v_tasks uuid[]; v_instants timestamptz[]; v_counts integer[]; v_priorities priority[]; v_causes uuid[];
-  v_held record; v_runs record; v_gates record;
+  v_one record; v_held record; v_runs record; v_gates record;
   v_left uuid[]; v_jobs uuid[]; v_over timestamptz[];
   v_activity activity;
 begin
-  select * into v_held from lock_runs(p_runs, p_leases, p_workers);
+  if cardinality(p_runs) = 1 and p_states[1] = 'success' then
+    v_one := finish_run(
+      p_runs[1], p_leases[1], p_workers[1], p_reasons[1], p_exit_codes[1], p_started[1], p_at, p_results[1],
+      p_lanes, p_places, p_incarnations, p_until, p_max_bytes);
+    if v_one.applied = 1 then
+      select v_one.applied, v_one.created, 0, v_one.killed, v_one.lanes, v_one.handed
+        into applied, created, retries, killed, lanes, handed;
+      return;
+    end if;
+  end if;
+  v_held := lock_runs(p_runs, p_leases, p_workers);
   with finished as (
     delete from live
      using unnest(v_held.spots, v_held.numbers) as h (spot, n)
@@ -94,16 +105,16 @@ begin
          v_activity.at, v_activity.success, v_activity.failure, v_activity.timeout, v_activity.error,
          v_activity.cancelled, v_activity.started, v_activity.wait, v_activity.worst_wait
     from results r, arrivals a, ended e;
-  select * into v_runs from count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, null, p_at);
-  select * into v_gates from work_gates(v_runs.gates, v_left, v_jobs, v_over, p_at);
+  v_runs := count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, null, p_at);
+  v_gates := work_gates(v_runs.gates, v_left, v_jobs, v_over, p_at);
   applied := coalesce(cardinality(v_finished), 0);
   killed := v_gates.killed;
   created := coalesce(cardinality(v_runs.created), 0) + v_gates.passed;
   lanes := case when v_gates.passed = 0 then v_runs.lanes end;
   v_activity.cancelled := v_activity.cancelled + coalesce(cardinality(v_gates.ended), 0);
   -- before the event log is locked: others wait for that lock
-  if p_polls is not null then
-    handed := hand_over(p_polls, p_until, p_at, p_max_bytes);
+  if p_lanes is not null then
+    handed := hand_over(p_lanes, p_places, p_incarnations, p_until, p_at, p_max_bytes);
   end if;
   perform append_run_events(
     v_finished || v_gates.ended, v_bodies || v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'worker', p_at,

@@ -15,14 +15,16 @@ create or replace function lease_runs(
 ) language plpgsql as $$
 #variable_conflict use_column
 begin
-  insert into lease as w (worker_id, incarnation, until)
-  select p.worker, max(p.incarnation), p_until
-    from unnest(p_workers[:cardinality(p_spots)], p_incarnations[:cardinality(p_spots)]) as p (worker, incarnation)
-   group by 1
-   order by 1
-  on conflict (worker_id) do update set
-    until = greatest(w.until, excluded.until),
-    incarnation = greatest(w.incarnation, excluded.incarnation);
+  if p_until is not null then
+    insert into lease as w (worker_id, incarnation, until)
+    select p.worker, max(p.incarnation), p_until
+      from unnest(p_workers[:cardinality(p_spots)], p_incarnations[:cardinality(p_spots)]) as p (worker, incarnation)
+     group by 1
+     order by 1
+    on conflict (worker_id) do update set
+      until = greatest(w.until, excluded.until),
+      incarnation = greatest(w.incarnation, excluded.incarnation);
+  end if;
   return query
   with claimed as (
     update live

@@ -7,6 +7,19 @@ create or replace function lock_ready_runs(
   p_lanes text[], p_max integer, p_floor timestamptz, out spots tid[], out tasks uuid[]
 ) language plpgsql as $$
 begin
+  if cardinality(p_lanes) = 1 then
+    select array_agg(r.spot), array_agg(r.task_id) into spots, tasks
+      from (
+        select live.ctid as spot, live.task_id
+          from live
+         where live.lane = p_lanes[1] and live.worker_id is null and not live.parked and live.gate is null
+           and live.rank >= p_floor
+         order by live.rank, live.id
+         limit p_max
+           for update skip locked
+      ) as r;
+    return;
+  end if;
   select array_agg(c.spot), array_agg(c.task_id) into spots, tasks
     from (
       select r.spot, r.task_id

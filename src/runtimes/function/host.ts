@@ -16,7 +16,7 @@ import type { RunFacts, StreamName } from '../contract.ts';
 import { contextOf, messageOf, stackOf, type TaskFunctions, unknownFunction } from './function.ts';
 import { loadFunctions } from './file.ts';
 import { resultOfValue } from '../task/result.ts';
-import { descriptors, LineReader, type Order, printBytes, type HostMessage } from './wire.ts';
+import { descriptors, type HostMessage, LineReader, maxReasonLength, type Order, printBytes } from './wire.ts';
 
 interface Call {
   readonly stop: AbortController;
@@ -36,12 +36,6 @@ function print(stream: StreamName, data: Buffer): void {
     send({ print: data.toString('base64', at, Math.min(data.length, at + printBytes)), stream });
   }
 }
-
-/**
- * Reasons are sent completely, because the worker masks secrets in them and could not recognize one that is cut. Longer ones are
- * replaced.
- */
-const maxReasonLength = 1_000_000;
 
 function end(call: Call, state: 'success' | 'failure' | 'error', reason: string | null, returned?: unknown): void {
   if (!call.open) return;
@@ -132,7 +126,7 @@ async function main(file: string): Promise<void> {
   });
   // the worker has ended, or wants this process to end
   orders.on('close', () => process.exit(0));
-  send({ ready: Object.keys(functions) });
+  send({ ready: true });
 }
 
 main(process.argv[2] ?? '').catch((error: unknown) => {

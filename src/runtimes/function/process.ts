@@ -4,29 +4,15 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
-import { z } from 'zod';
 import { MillraceError } from '../../errors.ts';
 import { newId } from '../../kernel/id.ts';
 import { within } from '../../kernel/service.ts';
 import { failed, graceMs, type Outcome, type Output, type RunFacts } from '../contract.ts';
-import { descriptors, LineReader, type Order, type HostMessage } from './wire.ts';
+import { descriptors, type HostMessage, LineReader, type Order, parseMessage } from './wire.ts';
 import { resultOfText } from '../task/result.ts';
 import { markVariable, preferForOom, TaskProcesses } from '../process/task-processes.ts';
 import type { TaskUser, TaskUsers } from '../users/task-users.ts';
 import type { Watcher } from '../process/watcher.ts';
-
-const hostMessage: z.ZodType<HostMessage> = z.union([
-  z.strictObject({ print: z.base64(), stream: z.enum(['out', 'err']) }),
-  z.strictObject({
-    end: z.enum(['success', 'failure', 'error']),
-    reason: z.string().nullable(),
-    result: z.string().optional(),
-    unkept: z.string().optional(),
-  }),
-  z.strictObject({ ready: z.array(z.string()) }),
-  z.strictObject({ refused: z.string() }),
-  z.strictObject({ spent: z.literal(true) }),
-]);
 
 export interface FunctionProcessOptions {
   readonly file: string;
@@ -136,6 +122,7 @@ export class FunctionProcess {
     const refusal = await new Promise<string | undefined>((resolve) => {
       this.#onLoaded = resolve;
     });
+    this.#onLoaded = undefined;
     clearTimeout(timer);
     if (refusal === undefined) return;
     await this.#kill();
@@ -200,7 +187,7 @@ export class FunctionProcess {
 
   #receive(data: Buffer): void {
     try {
-      for (const line of this.#reader.push(data)) this.#handle(hostMessage.parse(JSON.parse(line)));
+      for (const line of this.#reader.push(data)) this.#handle(parseMessage(line));
     } catch {
       this.#settle(failed('its process sent an invalid message, and was killed'));
       this.#onLoaded?.('their process sent an invalid message');
@@ -208,10 +195,14 @@ export class FunctionProcess {
     }
   }
 
+  /** Throws if the process may not send this message now: what a function left behind must not speak for the next run. */
   #handle(message: HostMessage): void {
+    if (this.#isDoomed) return;
+    if ('spent' in message) return this.#spend();
+    const isOfLoading = 'ready' in message || 'refused' in message;
+    if (isOfLoading ? this.#onLoaded === undefined : this.#call === undefined) throw new Error('out of turn');
     if ('print' in message) this.#print(message);
     else if ('end' in message) this.#settle(outcomeOf(message));
-    else if ('spent' in message) this.#spend();
     else this.#onLoaded?.('refused' in message ? message.refused : undefined);
   }
 

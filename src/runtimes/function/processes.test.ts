@@ -1,9 +1,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { makeTask, Recorder } from '../../../test/conformance/task.ts';
 import { bundleModule } from '../../../test/harness/bundled.ts';
+import { textWith } from '../../../test/harness/expected.ts';
 import { isProcessRunning } from '../../kernel/process/process-stat.ts';
 import type { Outcome, Output } from '../contract.ts';
 import { type FunctionFileOptions, functionProcesses } from './processes.ts';
@@ -33,6 +35,19 @@ const source = `
   export const fills = () => { const all = []; for (;;) all.push(new Array(1e6).fill(all.length)); };
   export const huge = () => 'x'.repeat(400_000_000);
   export const lies = () => { writeSync(3, 'not a word\\n'); return new Promise(() => {}); };
+  const nested = (bytes) => '['.repeat(bytes / 2) + ']'.repeat(bytes / 2);
+  const written = (text) => { for (let at = 0; at < text.length; ) at += writeSync(3, text.slice(at, at + 65_536)); };
+  export const nests = () => { written('{"end":' + nested(7_000_000) + '}\\n'); return new Promise(() => {}); };
+  export const forges = (_, { log }) => {
+    log(String(process.pid));
+    setTimeout(() => written('{"end":"success","reason":"forged"}\\n'), 50);
+  };
+  export const floods = (_, { log }) => {
+    log(String(process.pid));
+    setTimeout(() => { for (;;) written('{"print":"eA==","stream":"out"}\\n'); }, 50);
+  };
+  export const pollutes = () => { Object.defineProperty(Object.prototype, 'stolen', { get: () => 'yes' }); };
+  export const steals = (_, { log }) => log(String({}.stolen));
   export const shouts = () => { const line = 'x'.repeat(99_999) + '\\n'; for (let i = 0; i < 500; i++) process.stdout.write(line); };
   export const forks = (_, { log }) => { const child = spawn('sleep', ['60'], { stdio: 'ignore' }); log(String(child.pid)); return new Promise(() => {}); };
   export const lingers = (_, { log }) => { const timer = setInterval(() => { log('beyond'); console.log('a late word'); }, 50); setTimeout(() => clearInterval(timer), 120); };
@@ -60,6 +75,11 @@ const source = `
 `;
 
 const never = new AbortController().signal;
+const timeOf = (work: () => void): number => {
+  const since = performance.now();
+  work();
+  return performance.now() - since;
+};
 const patience = { timeout: 10_000, interval: 5 };
 const runtimes: ReturnType<typeof functionProcesses>[] = [];
 let folder = '';
@@ -292,6 +312,38 @@ describe('processes of functions', () => {
     expect(await call(make(), 'chats', { input: 50_000, output })).toMatchObject({ state: 'success' });
     // the content of one read: 64 KiB, with 32 bytes or more for each print
     expect(most).toBeLessThanOrEqual(2_048);
+  });
+
+  it('a process that sends nested JSON is killed before the JSON is parsed', async () => {
+    const runtime = make();
+    await printed(runtime, 'pid');
+    const histogram = monitorEventLoopDelay({ resolution: 5 });
+    histogram.enable();
+    const outcome = await call(runtime, 'nests');
+    histogram.disable();
+    expect(outcome).toMatchObject({ state: 'failure', reason: textWith('sent an invalid message') });
+    const parseMs = timeOf(() => JSON.parse('['.repeat(3_500_000) + ']'.repeat(3_500_000)));
+    expect(histogram.max / 1e6).toBeLessThan(parseMs / 2);
+  });
+
+  it.each(['forges', 'floods'])('a process that %s messages after the end of its call is killed', async (name) => {
+    const runtime = make();
+    const pid = Number(await printed(runtime, name));
+    await vi.waitFor(() => expect(isProcessRunning(pid)).toBe(false), patience);
+    expect(Number(await printed(runtime, 'pid'))).not.toBe(pid);
+  });
+
+  it('a process is reused by runs of one tenant only', async () => {
+    const runtime = make();
+    const outcome = async (tenant: string, name: string): Promise<string> => {
+      const output = new Recorder();
+      const task = makeTask({ kind: 'function', name, input: null });
+      await runtime.run({ ...task, facts: { ...task.facts, tenant } }, output, never);
+      return output.text().trim();
+    };
+    await outcome('a', 'pollutes');
+    expect([await outcome('a', 'steals'), await outcome('b', 'steals')]).toEqual(['yes', 'undefined']);
+    expect(await outcome('a', 'steals')).toBe('yes');
   });
 
   it('a process ends with the service', async () => {

@@ -1,7 +1,8 @@
 /**
  * The runtime `function` for functions of a file (`millrace worker --functions`). Each function is called in a process that calls
  * nothing else meanwhile, so that a function that never returns, never yields, fills the memory or ends its process affects only
- * its own run (I11). Processes are reused; idle ones end.
+ * its own run (I11). Processes are reused, by runs of one tenant only: a function may leave something behind that reads the
+ * credential of the next run, or answers in its place. Idle processes end.
  */
 import type { Log } from '../../kernel/log.ts';
 import type { Service } from '../../kernel/service.ts';
@@ -34,7 +35,7 @@ export function functionProcesses(options: FunctionFileOptions): Runtime & { rea
       if (work.kind !== 'function') return mismatch('function', work);
       let process: FunctionProcess | undefined;
       try {
-        process = await pool.takeFor(signal);
+        process = await pool.takeFor(facts.tenant, signal);
       } catch (error) {
         return faulty(messageOf(error));
       }
@@ -49,11 +50,16 @@ export function functionProcesses(options: FunctionFileOptions): Runtime & { rea
   };
 }
 
+/** Idle processes of many tenants would take too much memory, some 40 MB each. */
+const maxIdle = 16;
+
 class Pool {
   readonly #options: FunctionFileOptions;
   readonly #idleMs: number;
   #watcher: Watcher | undefined;
   readonly #all = new Set<FunctionProcess>();
+  /** The tenant whose runs a process has called functions for; missing: none yet. */
+  readonly #tenants = new WeakMap<FunctionProcess, string>();
   /** The most recently used one comes last. */
   readonly #idle: { readonly process: FunctionProcess; readonly sinceMs: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -66,7 +72,7 @@ class Pool {
   /** Loads the functions once, so that a file that cannot be used is reported at once. */
   async start(): Promise<void> {
     if (this.#watcher) return;
-    this.give(await this.#take());
+    this.give(await this.#start());
   }
 
   async stop(): Promise<void> {
@@ -79,21 +85,29 @@ class Pool {
   }
 
   /** Undefined if the signal aborts first; a process that starts later is kept for other calls. */
-  async takeFor(signal: AbortSignal): Promise<FunctionProcess | undefined> {
+  async takeFor(tenant: string, signal: AbortSignal): Promise<FunctionProcess | undefined> {
     if (signal.aborted) return undefined;
     const aborted = new Promise<undefined>((resolve) => {
       signal.addEventListener('abort', () => resolve(undefined), { once: true });
     });
-    const taken = this.#take();
+    const taken = this.#take(tenant);
     const first = await Promise.race([taken, aborted]);
     if (first === undefined) taken.then((late) => this.give(late)).catch(() => {});
+    else this.#tenants.set(first, tenant);
     return first;
   }
 
-  async #take(): Promise<FunctionProcess> {
-    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
-      if (idle.process.isFree) return idle.process;
+  async #take(tenant: string): Promise<FunctionProcess> {
+    const serves = ({ process }: { readonly process: FunctionProcess }): boolean =>
+      (this.#tenants.get(process) ?? tenant) === tenant;
+    for (let at = this.#idle.findLastIndex(serves); at >= 0; at = this.#idle.findLastIndex(serves)) {
+      const [idle] = this.#idle.splice(at, 1);
+      if (idle?.process.isFree) return idle.process;
     }
+    return this.#start();
+  }
+
+  async #start(): Promise<FunctionProcess> {
     const { graceMs = 5_000, loadMs = 60_000, ...options } = this.#options;
     const started = await FunctionProcess.start({ ...options, graceMs, loadMs }, await this.#watching());
     this.#all.add(started);
@@ -104,6 +118,7 @@ class Pool {
   give(process: FunctionProcess): void {
     if (!process.isFree || this.#watcher === undefined) return;
     this.#idle.push({ process, sinceMs: performance.now() });
+    if (this.#idle.length > maxIdle) void this.#idle.shift()?.process.end();
     this.#schedule();
   }
 

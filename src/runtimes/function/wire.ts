@@ -2,6 +2,7 @@
  * The messages between a worker and a process that calls functions: one line of JSON each, over one pipe per direction. The process
  * is not trusted, because functions can write to its pipes.
  */
+import { z } from 'zod';
 import type { RunFacts, StreamName } from '../contract.ts';
 
 /** The descriptors of the pipes in the process. */
@@ -17,7 +18,7 @@ export type Order =
  * (`end`); it must get no further calls, because of an uncaught exception (`spent`).
  */
 export type HostMessage =
-  | { readonly ready: readonly string[] }
+  | { readonly ready: true }
   | { readonly refused: string }
   | { readonly print: string; readonly stream: StreamName }
   | {
@@ -31,7 +32,61 @@ export type HostMessage =
 
 /** The maximum bytes of output in one message. */
 export const printBytes = 64 * 1024;
-const maxLineBytes = 16 * 1024 * 1024;
+/** Reasons are sent completely, because the worker masks secrets in them and could not recognize one that is cut. */
+export const maxReasonLength = 1_000_000;
+/** A reason of the maximum length, escaped, and a result. */
+const maxLineBytes = 8 * 1024 * 1024;
+
+const hostMessage: z.ZodType<HostMessage> = z.union([
+  z.strictObject({ print: z.base64(), stream: z.enum(['out', 'err']) }),
+  z.strictObject({
+    end: z.enum(['success', 'failure', 'error']),
+    reason: z.string().nullable(),
+    result: z.string().optional(),
+    unkept: z.string().optional(),
+  }),
+  z.strictObject({ ready: z.literal(true) }),
+  z.strictObject({ refused: z.string() }),
+  z.strictObject({ spent: z.literal(true) }),
+]);
+
+/** Throws if the line is not a message. It takes milliseconds, whatever the line contains. */
+export function parseMessage(line: string): HostMessage {
+  if (!isFlat(line)) throw new Error('not a message');
+  return hostMessage.parse(JSON.parse(line));
+}
+
+/** A message has four members at most, each with a name and a value. */
+const maxStrings = 8;
+const beforeStrings = /^\{$/;
+const afterString = /^[:,}a-z]{0,8}$/;
+
+/**
+ * Whether a line of JSON can only be an object without nested values and with few members. 8 MiB of nested arrays would take
+ * JSON.parse more than a second, and the worker with all its runs would stand still.
+ */
+function isFlat(line: string): boolean {
+  let at = 0;
+  for (let strings = 0; strings <= maxStrings; strings++) {
+    const opens = line.indexOf('"', at);
+    const between = line.slice(at, opens < 0 ? undefined : opens);
+    if (!(strings === 0 ? beforeStrings : afterString).test(between)) return false;
+    if (opens < 0) return true;
+    at = endOfString(line, opens + 1) + 1;
+    if (at === 0) return false;
+  }
+  return false;
+}
+
+/** The index of the quote that closes the string; -1: none does. */
+function endOfString(line: string, from: number): number {
+  for (let at = line.indexOf('"', from); at >= 0; at = line.indexOf('"', at + 1)) {
+    let slashes = 0;
+    while (at - slashes > from && line[at - slashes - 1] === '\\') slashes++;
+    if (slashes % 2 === 0) return at;
+  }
+  return -1;
+}
 
 /** Assembles lines from pieces. */
 export class LineReader {

@@ -67,7 +67,7 @@ function TopicsTable({ topics }: { readonly topics: readonly Topic[] }) {
         {topics.map((topic) => (
           <tr key={topic.name}>
             <th scope="row">{topic.name}</th>
-            <td>{topic.owner_name ?? topic.publisher}</td>
+            <td>{topic.publisher ?? 'Millrace'}</td>
             <td className="number">{formatRate(topic.last_minute)}</td>
             <td className="number">{topic.events.toLocaleString('en')}</td>
             <td className="number wide">{topic.subscribers}</td>

@@ -7,7 +7,7 @@ import { pageIn } from '../../../src/http/client.ts';
 import { listAll, type TenantAnswer, tenant } from '../client.ts';
 import { keys } from '../queries.ts';
 
-export type Topic = Awaited<ReturnType<typeof fetchTopics>>[number];
+export type Topic = TenantAnswer<'GET /bus/topics'>[number];
 export type Subscriber = Awaited<ReturnType<typeof fetchSubscribers>>[number];
 export type SubscriberDetail = TenantAnswer<'GET /bus/subscribers/{id}'>;
 export type Delivery = TenantAnswer<'GET /bus/subscribers/{id}/deliveries'>['items'][number];
@@ -19,13 +19,6 @@ const pollMs = 2_000;
 /** Charts have a step of a minute or more. */
 const chartPollMs = 10_000;
 
-async function fetchTopics(signal: AbortSignal) {
-  const { items } = await listAll(async (cursor, limit) =>
-    pageIn(await tenant('GET /bus/topics', { query: { cursor, limit }, signal })),
-  );
-  return items;
-}
-
 async function fetchSubscribers(signal: AbortSignal) {
   const { items } = await listAll(async (cursor, limit) =>
     pageIn(await tenant('GET /bus/subscribers', { query: { cursor, limit }, signal })),
@@ -36,7 +29,7 @@ async function fetchSubscribers(signal: AbortSignal) {
 export function useTopics() {
   return useQuery({
     queryKey: [...keys.bus, 'topics'],
-    queryFn: ({ signal }) => fetchTopics(signal),
+    queryFn: ({ signal }) => tenant('GET /bus/topics', { signal }),
     refetchInterval: pollMs,
   });
 }

@@ -38,8 +38,16 @@ export function Explanation({ why, waits }: Props) {
   );
 }
 
+interface BriefProps {
+  readonly why: {
+    readonly summary: string;
+    readonly reasons: readonly Pick<Reason, 'message' | 'data'>[];
+    readonly next: string | null;
+  };
+}
+
 /** For a place that already names the subject: the first reason is the shortest summary. */
-export function BriefExplanation({ why: { summary, reasons, next } }: Pick<Props, 'why'>) {
+export function BriefExplanation({ why: { summary, reasons, next } }: BriefProps) {
   const [first, ...rest] = reasons;
   return (
     <div className="why" data-brief="">
@@ -67,7 +75,7 @@ export function Next({ next, label }: { readonly next: string; readonly label?: 
   );
 }
 
-function Reasons({ reasons }: { readonly reasons: readonly Reason[] }) {
+function Reasons({ reasons }: { readonly reasons: readonly Pick<Reason, 'message' | 'data'>[] }) {
   return (
     <ul className="why-reasons">
       {reasons.map((reason, index) => (
@@ -80,7 +88,7 @@ function Reasons({ reasons }: { readonly reasons: readonly Reason[] }) {
   );
 }
 
-function ReasonText({ reason: { message, data } }: { readonly reason: Reason }) {
+function ReasonText({ reason: { message, data } }: { readonly reason: Pick<Reason, 'message' | 'data'> }) {
   return (
     <>
       {sentence(message)}

@@ -54,7 +54,7 @@ function EnginesTable({ engines }: { readonly engines: readonly Engine[] }) {
               {engine.version} {engine.running ? <span className="tag">this release</span> : null}
             </th>
             <td>
-              <Usable fault={engine.fault} />
+              <Usable fault={engine.fault} loads={engine.loads} />
             </td>
             <td className="wide number">{engine.contract ?? '–'}</td>
             <td>
@@ -67,7 +67,8 @@ function EnginesTable({ engines }: { readonly engines: readonly Engine[] }) {
   );
 }
 
-function Usable({ fault }: { readonly fault: string | null }) {
+function Usable({ fault, loads }: Pick<Engine, 'fault' | 'loads'>) {
+  if (fault === null && loads === null) return <span className="muted">its code is being tried</span>;
   return (
     <span className="tenant-state" data-tone={fault === null ? 'well' : 'bad'}>
       <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">

@@ -17,6 +17,8 @@ export type ListedRow = {
   readonly sent: number;
   readonly queued: number;
   readonly oldest: Date | null;
+  readonly failing_since: Date | null;
+  readonly next_attempt_at: Date | null;
 };
 
 export type DetailRow = ListedRow & {
@@ -32,13 +34,13 @@ export type DetailRow = ListedRow & {
   readonly secrets: number;
   readonly created_at: Date;
   readonly last_attempted_at: Date | null;
-  readonly first_failed_at: Date | null;
   readonly dead_letters: number;
 };
 
 const listed = sql`
   s.id, s.name as subscriber, s.identity, s.credential, s.callback, s.kind, s.state, s.reason, s.health, terms.max_events,
-  terms.window_ms as timeout, topics.names as topics, progress.sent, progress.queued, progress.oldest`;
+  terms.window_ms as timeout, topics.names as topics, progress.sent, progress.queued, progress.oldest,
+  s.first_failed_at as failing_since, next.run_at as next_attempt_at`;
 
 /** A subscriber has at least one revision and one reader. A deleted topic is no longer subscribed to. */
 const joined = sql`
@@ -52,7 +54,12 @@ const joined = sql`
     cross join lateral (
       select coalesce(sum(sent), 0)::bigint as sent, coalesce(sum(queued), 0)::bigint as queued, min(oldest_at) as oldest
         from reader
-       where subscriber_id = s.id) as progress`;
+       where subscriber_id = s.id) as progress
+    cross join lateral (
+      select min(e.run_at) as run_at
+        from reader r
+        join errand e on e.queue = 'main' and e.key = deliver_key(r.subscriber_id, r.strand) and e.state = 's'
+       where r.subscriber_id = s.id) as next`;
 
 export function listSubscribers(db: Db, page: { after: string | undefined; limit: number }): Promise<ListedRow[]> {
   const further: Sql = page.after === undefined ? sql`true` : sql`s.name > ${page.after}`;
@@ -67,7 +74,7 @@ export function readDetail(db: Db, id: string): Promise<DetailRow | undefined> {
   return db.maybeOne<DetailRow>(sql`
     select ${listed}, terms.filter, terms.max_bytes, terms.quiet, terms.ordering, terms.strands, s.rate, s.max_attempts,
            s.max_age_ms as max_age, s.request_ms as request_timeout, cardinality(s.secrets) as secrets, s.created_at,
-           s.last_attempted_at, s.first_failed_at,
+           s.last_attempted_at,
            (select count(*)::integer from dead_letter where subscriber_id = s.id) as dead_letters
            ${joined}
      where s.id = ${id}`);

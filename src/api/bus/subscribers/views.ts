@@ -23,6 +23,8 @@ export function renderListed(ctx: ApiContext, row: ListedRow, identity: string |
     state,
     reason,
     health,
+    failing_since: row.failing_since?.toISOString() ?? null,
+    next_attempt_at: row.next_attempt_at?.toISOString() ?? null,
   };
 }
 
@@ -64,7 +66,6 @@ function renderDetail(ctx: ApiContext, row: DetailRow, readers: readonly ReaderR
     owner: row.identity,
     created_at: row.created_at.toISOString(),
     last_attempted_at: row.last_attempted_at?.toISOString() ?? null,
-    first_failed_at: row.first_failed_at?.toISOString() ?? null,
     dead_letters: row.dead_letters,
     readers: readers.map(renderReader),
   };

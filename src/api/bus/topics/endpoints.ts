@@ -13,6 +13,8 @@ const topic = z.object({
   name: z.string(),
   publisher: z.string().nullable().describe('the name of the key that owns it; null: nobody has published yet'),
   events: z.int().describe('all events that were ever published'),
+  last_minute: z.int().describe('events of the last full minute'),
+  subscribers: z.int(),
   owner: id.nullable().describe('the identity that owns it'),
   created_at: time,
 });

@@ -21,7 +21,7 @@ export const topicHandlers: ApiHandlers<typeof topicEndpoints> = {
   'GET /bus/pulse/scaling': async ({ signal }, { db }) => {
     if (await isBusy(db)) await pause(scaling.delayMs, signal);
   },
-  'GET /bus/topics': async (_, { db }) => (await listTopics(db)).map(renderTopic),
+  'GET /bus/topics': async (_, { db, time }) => (await listTopics(db, new Date(time.now()))).map(renderTopic),
   'POST /bus/topics/{name}': async ({ params, body, caller, request }, ctx) => {
     if (caller === undefined) throw new MillraceError('unauthenticated', 'send a key');
     const key = request.headers.get('idempotency-key');
@@ -48,6 +48,8 @@ function renderTopic({ owner_name: name, ...topic }: TopicRow) {
     name: topic.name,
     publisher: topic.owner === null ? null : name,
     events: topic.events,
+    last_minute: topic.last_minute,
+    subscribers: topic.subscribers,
     owner: topic.owner,
     created_at: topic.created_at.toISOString(),
   };
@@ -62,6 +64,6 @@ function mayDelete(caller: Caller | undefined, owner: string | null): boolean {
 async function isBusy(db: Db): Promise<boolean> {
   const { due } = await db.one<{ due: number }>(sql`
     select count(*)::integer as due
-      from (select from errand where queue = 'main' and state = 'r' limit ${scaling.errands}) as some`);
+      from (select from errand where queue = 'main' and state = 'r' limit ${scaling.errands}) as ready`);
   return due >= scaling.errands;
 }

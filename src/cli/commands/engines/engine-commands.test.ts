@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -77,13 +77,27 @@ describe('engine commands', () => {
     const known = await served('list', '--json');
     expect(known.stderr).toBe('');
     expect(JSON.parse(known.stdout)).toEqual([
-      { version, contract: contractNumber, fault: null, running: false, tenants: ['one', 'two'] },
-      { version: packageVersion, contract: contractNumber, fault: null, running: true, tenants: [] },
-      { version: '0.0.9', contract: null, fault: 'not installed here', running: false, tenants: ['lost'] },
+      { version, contract: contractNumber, fault: null, loads: true, running: false, tenants: ['one', 'two'] },
+      { version: packageVersion, contract: contractNumber, fault: null, loads: true, running: true, tenants: [] },
+      { version: '0.0.9', contract: null, fault: 'not installed here', loads: null, running: false, tenants: ['lost'] },
     ]);
     const [, , own, lost] = (await served('list')).stdout.split('\n');
     expect(own).toMatch(/ -$/);
     expect(lost).toMatch(/^0\.0\.9 +- +not installed here +lost$/);
+  });
+
+  it('engine list says why the code of an engine cannot be loaded', async () => {
+    await alone('add', await engineBuild({ version }));
+    await writeFile(join(home, 'engines', version, 'dist', 'engine.js'), 'throw new Error("not today")');
+    const { stdout } = await alone('list', '--json');
+    expect(JSON.parse(stdout)).toContainEqual(
+      expect.objectContaining({
+        version,
+        loads: false,
+        fault: `engine ${version} cannot be used: its code cannot be loaded: not today`,
+      }),
+    );
+    expect((await alone('list')).stdout).toContain('its code cannot be loaded: not today');
   });
 
   it('engine remove removes only a version that no tenant uses', async () => {

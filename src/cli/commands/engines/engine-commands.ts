@@ -8,7 +8,8 @@ import { CallFailed } from '../../../http/client.ts';
 import { packageVersion } from '../../../kernel/process/package-files.ts';
 import { compareVersions } from '../../../kernel/text/version.ts';
 import { addEngine, removeEngine } from '../../../loader/engines/store.ts';
-import { enginesFolder, type InstalledEngine, listEngines } from '../../../loader/engines/engines.ts';
+import { enginesFolder, listEngines, type TriedEngine, tryEngines } from '../../../loader/engines/engines.ts';
+import { LoadChecks } from '../../../loader/engines/load-checks.ts';
 import { findHome } from '../../session/connection.ts';
 import { examples } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
@@ -18,6 +19,8 @@ import { noOptions, type Session, verb } from '../../session/session.ts';
 
 const addFlags = z.object({ replace: z.boolean().default(false), force: z.boolean().default(false) });
 const removeFlags = z.object({ force: z.boolean().default(false) });
+/** Engines are tried one after the other; each trial ends after 20 s. */
+const maxTrialMs = 60_000;
 const forceHelp = 'even if it is not known whether a tenant uses it, for example without a server';
 
 export function addEngineCommands(program: Command, io: Io): void {
@@ -78,7 +81,9 @@ async function removeOne(
 
 async function listAll(session: Session): Promise<void> {
   const running = { version: packageVersion, contract: contractNumber };
-  const engines = await listEngines(running, enginesFolder(await findHome(session.place)));
+  const folder = enginesFolder(await findHome(session.place));
+  const installed = await listEngines(running, folder);
+  const engines = await tryEngines(installed, folder, { checks: new LoadChecks(), waitMs: maxTrialMs });
   const users = await fetchUsers(session).catch((error: unknown) => {
     session.out.note(
       `the tenants of each version are not known: ${error instanceof Error ? error.message : String(error)}`,
@@ -106,15 +111,16 @@ async function listAll(session: Session): Promise<void> {
 }
 
 /** Versions of tenants that are not installed here. */
-function missingEngines(engines: readonly InstalledEngine[], used: Iterable<string>): InstalledEngine[] {
+function missingEngines(engines: readonly TriedEngine[], used: Iterable<string>): TriedEngine[] {
   const here = new Set(engines.map(({ version }) => version));
   return [...used]
     .filter((version) => !here.has(version))
-    .map((version) => ({ version, contract: null, fault: 'not installed here', running: false }));
+    .map((version) => ({ version, contract: null, fault: 'not installed here', loads: null, running: false }));
 }
 
-function stateOf({ fault, running }: { fault: string | null; running: boolean }): string {
+function stateOf({ fault, running, loads }: TriedEngine): string {
   if (fault !== null) return fault;
+  if (loads === null) return 'unknown: its code has not loaded yet';
   return running ? 'usable; this release' : 'usable';
 }
 

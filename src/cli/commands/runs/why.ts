@@ -1,4 +1,4 @@
-/** `millrace why`: explains the state of a run, of a task at an instant, or of a trigger. */
+/** `millrace why`: explains the state of a run, of a task at an instant, of a trigger, or of a delivery of the bus. */
 import type { Command } from 'commander';
 import type { CallAnswer } from '../../../http/client.ts';
 import type { explainEndpoints } from '../../../api/explain/endpoints.ts';
@@ -28,14 +28,43 @@ export function addWhy(program: Command, io: Io): void {
     ['millrace why shop/daily/load', 'a task, at its newest instant'],
     ['millrace why shop/daily/load@2030-01-31T00:00:00Z', 'at that instant'],
     ['millrace why shop/daily/trigger/night', 'when it fires next'],
+    ['millrace why delivery billing--1a2b3c4d', 'what its events wait for'],
   ]);
+  const delivery = why
+    .command('delivery')
+    .description(
+      'Explain why events have not been delivered: what the receiver answered, what happens next, what to do.',
+    )
+    .argument(
+      '<what>',
+      'the name or id of a subscriber, or the id of a batch, as `webhook-id` and dead letters have it',
+    )
+    .action(verb(io, noOptions, showWhyDelivery));
+  examples(delivery, [
+    ['millrace why delivery billing--1a2b3c4d', 'a subscriber, by its name'],
+    ['millrace why delivery msg_…', 'a batch'],
+  ]);
+}
+
+async function showWhyDelivery(session: Session, [id = '']: readonly string[]): Promise<void> {
+  const server = await session.connect();
+  const why = await server.tenant('GET /api/explain/delivery/{id}', { params: { id } });
+  const { kind, name } = why.subject;
+  const ids =
+    kind === 'batch'
+      ? ([
+          ['batch', why.subject.id],
+          ['subscriber', name],
+        ] as const)
+      : ([['subscriber', name]] as const);
+  session.out.answer(why, () => show(session.out, { ...why, chain: [] }, ids));
 }
 
 async function showWhy(session: Session, [text = '']: readonly string[]): Promise<void> {
   const subject = readSubject(text);
   const server = await session.connect();
   const why = await ask(server, subject);
-  session.out.answer(why, () => show(session.out, why));
+  session.out.answer(why, () => show(session.out, why, [['id', why.subject.id]]));
 }
 
 type Wanted =
@@ -79,14 +108,16 @@ export function whyRun(server: Server, id: string): Promise<Explanation> {
   return server.tenant('GET /api/explain/run/{id}', { params: { id } });
 }
 
-function show(out: Output, why: Explanation): void {
+type Shown = Pick<Explanation, 'summary' | 'chain' | 'next'> & {
+  readonly state: string;
+  readonly reasons: readonly { readonly code: string; readonly message: string }[];
+};
+
+function show(out: Output, why: Shown, ids: readonly (readonly [name: string, value: string])[]): void {
   const { paint } = out;
   out.line(oneLine(why.summary));
   out.line('');
-  out.facts([
-    ['state', stateWord(why.state)],
-    ['id', why.subject.id],
-  ]);
+  out.facts([['state', stateWord(why.state)], ...ids]);
   section(
     out,
     'why',

@@ -38,7 +38,7 @@ export function addServerCommands(program: Command, io: Io): void {
     ['millrace events --after 0 --json', 'the whole log, as JSON lines'],
   ]);
   addSessionCommands(program, io);
-  addKeys(program.command('key').description('Create, list and revoke API keys (needs the root key).'), io);
+  addKeys(program.command('key').description('Create, list, rotate and revoke API keys (needs the root key).'), io);
 }
 
 async function makeLink(session: Session): Promise<void> {
@@ -66,10 +66,19 @@ function addKeys(key: Command, io: Io): void {
     ['millrace key create --name box7 --role worker', 'for a worker on another machine'],
     ['millrace key create --name box8 --role worker --tenant shop', 'for a worker that runs tasks of shop only'],
     ['millrace key create --name ann --role viewer --tenant shop', 'access to the tenant shop only'],
+    ['millrace key create --name billing --role client', 'for a service that publishes and subscribes'],
   ]);
   const list = key.command('list').description('List keys, without their secrets, which are not stored.');
   examples(list, [['millrace key list', 'with their owners and creators']]);
   list.action(verb(io, noOptions, listKeys));
+  const rotate = key
+    .command('rotate')
+    .description(
+      'Give a key another secret and print it. It is shown only this once. Topics and subscriber stay; the former secret works for 24 hours.',
+    )
+    .argument('<id>', 'as `millrace key list` shows it')
+    .action(verb(io, noOptions, rotateKey));
+  examples(rotate, [['millrace key rotate 01890a5d-…', 'then give it to the service within 24 hours']]);
   const revoke = key.command('revoke').description('Revoke a key, and end the browser sessions made with it.');
   examples(revoke, [['millrace key revoke 01890a5d-…', 'by its id']]);
   revoke.argument('<id>', 'as `millrace key list` shows it').action(verb(io, noOptions, revokeKey));
@@ -106,8 +115,20 @@ async function listKeys(session: Session): Promise<void> {
   });
 }
 
-async function revokeKey(session: Session, [id = '']: readonly string[]): Promise<void> {
+async function rotateKey(session: Session, [id = '']: readonly string[]): Promise<void> {
+  checkKeyId(id);
+  const server = await session.connect();
+  const made = await server.gateway('POST /api/keys/{id}/rotate', { params: { id } });
+  session.out.answer(made, () => session.out.line(made.key));
+  session.out.note(`key ${made.id} replaces ${id}, which works until ${showTime(made.former_expires_at)}`);
+}
+
+function checkKeyId(id: string): void {
   if (!isId(id)) throw new UsageError(`${JSON.stringify(id)} is not the id of a key; millrace key list shows them`);
+}
+
+async function revokeKey(session: Session, [id = '']: readonly string[]): Promise<void> {
+  checkKeyId(id);
   const server = await session.connect();
   await server.gateway('DELETE /api/keys/{id}', { params: { id } });
   session.out.answer({ id, revoked: true }, () => session.out.line(`key ${id} is revoked`));
