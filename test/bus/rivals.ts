@@ -45,10 +45,10 @@ interface Subscriber {
 interface MortalCourier {
   readonly id: string;
   readonly courier: Courier;
-  kill(): void;
+  readonly kill: () => void;
   /** It freezes with its next write about a reader. Returns whether it has. */
-  freezeAtWrite(): () => boolean;
-  thaw(): void;
+  readonly freezeAtWrite: () => () => boolean;
+  readonly thaw: () => void;
 }
 
 export async function runRivals(seed: number, breakRule: (db: Db) => Promise<void> = async () => {}): Promise<Rivalry> {

@@ -2,6 +2,9 @@
 import type { BusEvent, ReaderCount } from '../store.ts';
 import { revisionFor, strandFor, type Subscriptions } from './subscriptions.ts';
 
+/** Of the array's brackets. Each event has a comma, so the first one's stands for the other bracket. */
+const frameBytes = 1;
+
 interface Counting extends ReaderCount {
   events: number;
   isFull: boolean;
@@ -21,7 +24,7 @@ export function countPage(subscriptions: Subscriptions, events: readonly BusEven
         const { maxEvents, windowMs } = revision;
         const dueAtMs = event.atMs + windowMs;
         const first = { subscriber: subscription.subscriber, strand, firstAtMs: event.atMs, dueAtMs, maxEvents };
-        count = { ...first, events: 0, bytes: 0, isFull: false };
+        count = { ...first, events: 0, bytes: frameBytes, isFull: false };
         readers.set(name, count);
       }
       count.events += 1;
