@@ -208,6 +208,7 @@ function contextsOf(parts: ContextParts): Installation['contextFor'] {
     maxBytes: config.busMaxBytes,
     giveUpMs: config.busGiveUpMs,
     maxConnections: config.busConnections,
+    allowHttp: config.busAllowHttp,
   };
   const settings = { publicUrl, leaseMs, retention, localTasks, bus };
   return (row, pool) => ({
