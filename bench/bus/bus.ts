@@ -51,7 +51,8 @@ interface Bulk {
 }
 
 const bulkSize = 100;
-const bulkConnections = 8;
+/** Two groups of 1,000: one is committed while the next one gathers. */
+const bulkConnections = 20;
 
 async function measureBulk(stage: BusStage, report: Report): Promise<Bulk> {
   const { options, server, up, publisher, receiver } = stage;

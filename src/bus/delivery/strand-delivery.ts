@@ -22,6 +22,7 @@ import type { HeldReader, LoadedReader } from '../store.ts';
 import { BatchBuilder, batchId, closesAtMs } from './batch.ts';
 import { AckWindow } from './ack-window.ts';
 import type { DeliveryParts, Gathered } from './delivery-parts.ts';
+import { OwnPage } from './own-page.ts';
 import { Settlement } from './settlement.ts';
 import type { Revision, Subscription } from './subscriptions.ts';
 
@@ -52,6 +53,7 @@ export class StrandDelivery {
   readonly #bell: Bell;
   readonly #acks: AckWindow;
   readonly #settlement: Settlement;
+  readonly #ownPage = new OwnPage();
   #reader: LoadedReader | undefined;
   #lastSentMs = Number.NEGATIVE_INFINITY;
 
@@ -76,6 +78,7 @@ export class StrandDelivery {
   async #load(): Promise<'load' | 'gather' | 'over'> {
     const { store, tail, time } = this.#parts;
     if ((await this.#acks.settle()) === 'over') return 'over';
+    this.#ownPage.forget();
     const [reader] = await store.load([this.held]);
     if (reader === undefined || !reader.receiver.isActive || reader.queued === 0)
       return (await store.endIdle(this.held)) ? 'load' : 'over';
@@ -107,7 +110,9 @@ export class StrandDelivery {
     const to = batchEnd ?? tail.fanned;
     let isMore = true;
     for (let after = pos; isMore && after < to && !builder.isClosed; ) {
-      const page = await tail.read(subscription, after, to);
+      const from = after;
+      const read = () => tail.read(subscription, from, to);
+      const page = await (tail.isNear(from) ? read() : this.#ownPage.after(subscription, from, to, read));
       for (const event of page.events) if (isMore) isMore = builder.offer(event);
       after = page.lookedTo;
     }
