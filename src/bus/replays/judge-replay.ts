@@ -69,6 +69,7 @@ export function judgeReplay(
       if (verdict.code === 'refused') return { kind: 'skip' };
       return { kind: 'settle', step: { ...stay, state: 'failed' } };
     case 'disable':
+    default:
       return { kind: 'settle', step: { ...stay, state: 'failed' } };
   }
 }

@@ -44,6 +44,7 @@ export class LetterReplay {
       case 'halve':
       case 'skip':
       case 'tryNext':
+      default:
         return { from: pos, to: first };
     }
   }

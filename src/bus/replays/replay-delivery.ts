@@ -98,6 +98,7 @@ export class ReplayDelivery {
       case 'tryNext':
         return this.#tryNext(replay, events, answer, verdict.step);
       case 'settle':
+      default:
         return this.#settle(subscriber, { ...verdict.step, batchEnd: replay.batchEnd });
     }
   }
