@@ -26,6 +26,10 @@ export const { names: busCheckpoints, checkpoint } = declareCheckpoints(
   'delivery.dead',
   // a change of strands is reached, others may be behind
   'delivery.barrier',
+  // a batch of a replay is sent, its answer is not stored
+  'replay.sent',
+  // a step of a replay is recorded
+  'replay.settled',
   // errands of silent couriers came back
   'couriers.scrubbed',
 );

@@ -105,8 +105,11 @@ export function closesAtMs(events: readonly BusEvent[], { windowMs, quiet }: Rev
   return (from?.atMs ?? 0) + windowMs;
 }
 
-/** The name of a strand in the ids of replays that cover several strands. */
-export type StrandLabel = number | 'r';
+/**
+ * The strand in a batch's id. A replay has `r` and the first number of the revision whose terms it applies, where the ordinary
+ * deliveries had other terms or several strands: such a batch may have other events between the same numbers.
+ */
+export type StrandLabel = number | `r${number}`;
 
 /**
  * The id of a batch: the same events have the same id, whoever sends them. It has the last digits of the subscriber's id, because

@@ -3,6 +3,7 @@ import type { CourierContext } from '../../contract/bus.ts';
 import type { Errands } from '../../errands/contract.ts';
 import type { Db } from '../../kernel/sql.ts';
 import { parseKey } from '../errand-keys.ts';
+import { ReplayDelivery } from '../replays/replay-delivery.ts';
 import type { DeliveryParts } from './delivery-parts.ts';
 import type { ErrandWork } from './holdings.ts';
 import { StrandDelivery } from './strand-delivery.ts';
@@ -14,13 +15,17 @@ export interface WorkParts {
   readonly parts: DeliveryParts;
 }
 
-export function makeErrandWork({ parts }: WorkParts): ErrandWork {
+export function makeErrandWork({ ctx, db, parts }: WorkParts): ErrandWork {
   return async ({ key, lease }, signals, bell) => {
     const work = parseKey(key);
     switch (work?.kind) {
       case 'deliver': {
         const { subscriber, strand } = work;
         return new StrandDelivery(parts, { subscriber, strand, lease }, signals, bell).run();
+      }
+      case 'replay': {
+        const held = { replay: work.replay, worker: ctx.courier.id, lease };
+        return new ReplayDelivery(parts, db, held, signals).run();
       }
       default:
         throw new Error(`this version does not know the errand ${key}`);

@@ -13,7 +13,8 @@ export interface Sending {
   readonly body: Buffer;
   /** 1 is the first. */
   readonly attempt: number;
-  readonly isReplay: boolean;
+  /** The id of the replay that sends it; null: an ordinary delivery. */
+  readonly replay: string | null;
   readonly nowMs: number;
 }
 
@@ -33,7 +34,7 @@ export function makeRequest(receiver: Receiver, sending: Sending, secrets: Secre
       'webhook-timestamp': String(seconds),
       ...(keys.length > 0 && { 'webhook-signature': signBatch(keys, sending.batch, seconds, sending.body) }),
       'millrace-attempt': String(sending.attempt),
-      ...(sending.isReplay && { 'millrace-replay': 'true' }),
+      ...(sending.replay !== null && { 'millrace-replay': sending.replay }),
       traceparent: traceParent(sending.batch),
     },
   };

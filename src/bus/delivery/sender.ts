@@ -14,7 +14,14 @@ export interface Batch {
   readonly bytes: number;
   /** 1 is the first. */
   readonly attempt: number;
-  readonly isReplay: boolean;
+  /** The id of the replay that sends it; null: an ordinary delivery. */
+  readonly replay: string | null;
+}
+
+/** A batch whose body is finished already. */
+export interface FinishedBatch extends Omit<Batch, 'events'> {
+  readonly body: string;
+  readonly count: number;
 }
 
 export class Sender {
@@ -27,14 +34,18 @@ export class Sender {
   }
 
   /** Undefined: the signal aborted before an answer came. Whether the receiver has the batch is then not known. */
-  async send(receiver: Receiver, batch: Batch, signal: AbortSignal): Promise<OutboundAnswer | undefined> {
+  async send(
+    receiver: Receiver,
+    batch: Batch | FinishedBatch,
+    signal: AbortSignal,
+  ): Promise<OutboundAnswer | undefined> {
     const share = await batchMemory.take(batch.bytes);
     try {
       if (signal.aborted) return undefined;
       const { time, outbound, secrets } = this.#ctx;
-      const body = Buffer.from(batchBody(batch.events));
-      const { id, attempt, isReplay } = batch;
-      const request = makeRequest(receiver, { batch: id, body, attempt, isReplay, nowMs: time.now() }, secrets);
+      const body = Buffer.from('body' in batch ? batch.body : batchBody(batch.events));
+      const { id, attempt, replay } = batch;
+      const request = makeRequest(receiver, { batch: id, body, attempt, replay, nowMs: time.now() }, secrets);
       const answer = await outbound.post(request, signal);
       if (signal.aborted && !('status' in answer)) return undefined;
       this.#note(receiver, batch, answer);
@@ -44,18 +55,21 @@ export class Sender {
     }
   }
 
-  #note(receiver: Receiver, batch: Batch, answer: OutboundAnswer): void {
+  #note(receiver: Receiver, batch: Batch | FinishedBatch, answer: OutboundAnswer): void {
     const nowMs = this.#ctx.time.now();
     const status = 'status' in answer ? answer.status : null;
     const isSuccess = status !== null && status >= 200 && status < 300;
-    const latencyMs = batch.events.map((event) => Math.max(0, nowMs - event.atMs));
+    const count = 'body' in batch ? batch.count : batch.events.length;
+    // the age of a replayed event says nothing about the bus
+    const timed = isSuccess && batch.replay === null && 'events' in batch ? batch.events : [];
+    const latencyMs = timed.map((event) => Math.max(0, nowMs - event.atMs));
     this.#log.note(
       {
         subscriber: batch.subscriber,
         atMs: nowMs,
         batch: batch.id,
         attempt: batch.attempt,
-        events: batch.events.length,
+        events: count,
         status,
         ms: answer.ms,
         code: 'status' in answer ? null : answer.code,
@@ -68,9 +82,9 @@ export class Sender {
       tenant: this.#ctx.tenant.id,
       subscriber: receiver.name,
       status: 'status' in answer ? `${Math.floor(answer.status / 100)}xx` : answer.code,
-      events: batch.events.length,
+      events: count,
       ms: answer.ms,
-      latencyMs: isSuccess ? latencyMs : [],
+      latencyMs,
     });
   }
 }

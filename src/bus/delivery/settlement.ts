@@ -113,7 +113,7 @@ export class Settlement {
     if (next === undefined) return this.#retry(reader, retry);
     const { subscriber, strand } = this.#held;
     const id = batchId(subscriber, strand, [next]);
-    const sending = { id, subscriber, events: [next], bytes: next.bytes + 2, attempt: 1, isReplay: false };
+    const sending = { id, subscriber, events: [next], bytes: next.bytes + 2, attempt: 1, replay: null };
     const second = await this.#parts.sender.send(reader.receiver, sending, this.#abort);
     checkpoint('delivery.sent');
     const isAccepted = second !== undefined && 'status' in second && second.status >= 200 && second.status < 300;

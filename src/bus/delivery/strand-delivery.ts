@@ -180,7 +180,7 @@ export class StrandDelivery {
     const { events, bytes } = batch;
     const id = batchId(this.held.subscriber, this.held.strand, events);
     const attempt = reader.attempts + 1;
-    const sending = { id, subscriber: this.held.subscriber, events, bytes, attempt, isReplay: false };
+    const sending = { id, subscriber: this.held.subscriber, events, bytes, attempt, replay: null };
     const answer = await this.#parts.sender.send(reader.receiver, sending, abort);
     checkpoint('delivery.sent');
     if (answer === undefined) return 'load';

@@ -32,15 +32,19 @@ export async function pushErrands(tx: Db, queue: 'main' | 'aux', keys: readonly 
      where e.state <> 'r'`);
 }
 
-/** Deliveries of all strands that have events. */
+/** Deliveries of all strands that have events, and running replays. */
 export async function pushDeliveries(tx: Db, subscriber: string): Promise<void> {
   const rows = await tx.rows<{ key: string }>(sql`
     select deliver_key(subscriber_id, strand) as key from reader where subscriber_id = ${subscriber} and queued > 0`);
-  await pushErrands(
-    tx,
-    'main',
-    rows.map(({ key }) => key),
-  );
+  const replays = await lockReplays(tx, subscriber);
+  await pushErrands(tx, 'main', [...rows.map(({ key }) => key), ...replays]);
+}
+
+/** Locks the running replays, before errands. Returns the keys of their errands. */
+async function lockReplays(tx: Db, subscriber: string): Promise<string[]> {
+  const rows = await tx.rows<{ id: string }>(sql`
+    select id from replay where subscriber_id = ${subscriber} and state = 'running' order by id for update`);
+  return rows.map(({ id }) => replayKey(id));
 }
 
 /**
@@ -65,8 +69,7 @@ export async function revokeErrands(tx: Db, keys: readonly string[]): Promise<vo
 
 /** Removes all errands of a subscriber that is being deleted. */
 export async function removeErrands(tx: Db, subscriber: string, deliveries: readonly string[]): Promise<void> {
-  const replays = await tx.rows<{ id: string }>(sql`select id from replay where subscriber_id = ${subscriber}`);
-  const main = [...deliveries, ...replays.map(({ id }) => replayKey(id))];
+  const main = [...deliveries, ...(await lockReplays(tx, subscriber))];
   await tx.exec(sql`
     delete from errand
      where queue = 'main' and key = any (${main}::text[])

@@ -9,6 +9,7 @@
  * Limits in age and in number both become a time: runs that ended before it are deleted.
  */
 import type { EngineContext } from '../../contract/context.ts';
+import { pruneBus } from '../../bus/retention/prune.ts';
 import { pruneEvents } from '../../events/prune.ts';
 import { dayMs } from '../../kernel/text/duration.ts';
 import { checkpoint } from '../checkpoints.ts';
@@ -107,6 +108,7 @@ class Pruner {
       (work: Work) => this.#events(work),
       async () => ({ rows: await queries.forgetLeases(this.#db, this.#ago(dayMs)), more: false }),
       () => this.#activity(),
+      (work: Work) => this.#bus(work),
     ];
     let rows = 0;
     let more = false;
@@ -295,6 +297,18 @@ class Pruner {
   async #activity(): Promise<Pass> {
     const rows = await queries.forgetActivity(this.#db, this.#ago(keepActivityMs), batch.walk);
     return { rows, more: rows === batch.walk };
+  }
+
+  async #bus(work: Work): Promise<Pass> {
+    const { bus } = this.#ctx.settings;
+    if (bus === undefined) return { rows: 0, more: false };
+    let rows = 0;
+    while (!isOver(work)) {
+      const pruned = await this.#step(work, () => pruneBus(this.#db, bus.retentionMs, this.#ctx.time.now()));
+      rows += pruned.rows;
+      if (!pruned.more) return { rows, more: false };
+    }
+    return { rows, more: true };
   }
 
   /** Logs at most once a day that a reader keeps old events alive. */
