@@ -28,4 +28,8 @@ export const { names: busCheckpoints, checkpoint } = declareCheckpoints(
   'delivery.barrier',
   // errands of silent couriers came back
   'couriers.scrubbed',
+  // a page of the outbox or of the lifecycle log is read, not copied
+  'relay.read',
+  // the page and the position are committed, nobody knows it
+  'relay.copied',
 );

@@ -3,8 +3,10 @@ import type { CourierContext } from '../../contract/bus.ts';
 import type { Errands } from '../../errands/contract.ts';
 import type { Db } from '../../kernel/sql.ts';
 import { parseKey } from '../errand-keys.ts';
+import { runRelay } from '../relay/relay.ts';
 import type { DeliveryParts } from './delivery-parts.ts';
 import type { ErrandWork } from './holdings.ts';
+import { deliverTest } from './test-delivery.ts';
 import { StrandDelivery } from './strand-delivery.ts';
 
 export interface WorkParts {
@@ -14,7 +16,7 @@ export interface WorkParts {
   readonly parts: DeliveryParts;
 }
 
-export function makeErrandWork({ parts }: WorkParts): ErrandWork {
+export function makeErrandWork({ ctx, db, errands, parts }: WorkParts): ErrandWork {
   return async ({ key, lease }, signals, bell) => {
     const work = parseKey(key);
     switch (work?.kind) {
@@ -22,6 +24,10 @@ export function makeErrandWork({ parts }: WorkParts): ErrandWork {
         const { subscriber, strand } = work;
         return new StrandDelivery(parts, { subscriber, strand, lease }, signals, bell).run();
       }
+      case 'test':
+        return deliverTest({ ctx, db, errands, parts }, { key, lease, subscriber: work.subscriber }, signals);
+      case 'relay':
+        return runRelay({ ctx, db, errands }, { key, lease }, signals);
       default:
         throw new Error(`this version does not know the errand ${key}`);
     }

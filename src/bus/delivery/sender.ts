@@ -1,7 +1,7 @@
 /** Sends batches and notes each attempt: delivery log, telemetry. Knows nothing of positions. */
 import type { CourierContext, OutboundAnswer } from '../../contract/bus.ts';
 import { batchSent } from '../telemetry.ts';
-import type { BusEvent, Receiver } from '../store.ts';
+import type { BusEvent, DeliveryRow, Receiver } from '../store.ts';
 import { batchBody } from './batch.ts';
 import { batchMemory } from './body-memory.ts';
 import type { DeliveryLog } from './delivery-log.ts';
@@ -28,6 +28,13 @@ export class Sender {
 
   /** Undefined: the signal aborted before an answer came. Whether the receiver has the batch is then not known. */
   async send(receiver: Receiver, batch: Batch, signal: AbortSignal): Promise<OutboundAnswer | undefined> {
+    const answer = await this.post(receiver, batch, signal);
+    if (answer !== undefined) this.#note(receiver, batch, answer);
+    return answer;
+  }
+
+  /** As `send`, without a note of the attempt. */
+  async post(receiver: Receiver, batch: Batch, signal: AbortSignal): Promise<OutboundAnswer | undefined> {
     const share = await batchMemory.take(batch.bytes);
     try {
       if (signal.aborted) return undefined;
@@ -36,9 +43,7 @@ export class Sender {
       const { id, attempt, isReplay } = batch;
       const request = makeRequest(receiver, { batch: id, body, attempt, isReplay, nowMs: time.now() }, secrets);
       const answer = await outbound.post(request, signal);
-      if (signal.aborted && !('status' in answer)) return undefined;
-      this.#note(receiver, batch, answer);
-      return answer;
+      return signal.aborted && !('status' in answer) ? undefined : answer;
     } finally {
       share.release();
     }
@@ -49,23 +54,9 @@ export class Sender {
     const status = 'status' in answer ? answer.status : null;
     const isSuccess = status !== null && status >= 200 && status < 300;
     const latencyMs = batch.events.map((event) => Math.max(0, nowMs - event.atMs));
-    this.#log.note(
-      {
-        subscriber: batch.subscriber,
-        atMs: nowMs,
-        batch: batch.id,
-        attempt: batch.attempt,
-        events: batch.events.length,
-        status,
-        ms: answer.ms,
-        code: 'status' in answer ? null : answer.code,
-        excerpt: storable('status' in answer ? answer.excerpt : answer.detail),
-      },
-      isSuccess,
-      latencyMs,
-    );
+    this.#log.note(deliveryRow(batch, answer, nowMs), isSuccess, latencyMs);
     batchSent.emit(this.#ctx.telemetry, {
-      tenant: this.#ctx.tenant.name,
+      tenant: this.#ctx.tenant.id,
       subscriber: receiver.name,
       status: 'status' in answer ? `${Math.floor(answer.status / 100)}xx` : answer.code,
       events: batch.events.length,
@@ -73,6 +64,22 @@ export class Sender {
       latencyMs: isSuccess ? latencyMs : [],
     });
   }
+}
+
+/** An attempt as the delivery log keeps it. */
+export function deliveryRow(batch: Batch, answer: OutboundAnswer, nowMs: number): DeliveryRow {
+  const hasStatus = 'status' in answer;
+  return {
+    subscriber: batch.subscriber,
+    atMs: nowMs,
+    batch: batch.id,
+    attempt: batch.attempt,
+    events: batch.events.length,
+    status: hasStatus ? answer.status : null,
+    ms: answer.ms,
+    code: hasStatus ? null : answer.code,
+    excerpt: storable(hasStatus ? answer.excerpt : answer.detail),
+  };
 }
 
 /** PostgreSQL stores no zero characters. */

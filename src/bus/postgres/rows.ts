@@ -1,5 +1,5 @@
 /** Rows of the bus's tables, and what couriers make of them. */
-import type { BusEvent, BusState, HeldReader, LoadedReader, RevisionRow } from '../store.ts';
+import type { BusEvent, BusState, HeldReader, LoadedReader, Receiver, RevisionRow } from '../store.ts';
 
 export type EventRow = {
   readonly seq: number;
@@ -53,15 +53,7 @@ export function toRevisions(rows: readonly SubscriptionRow[]): RevisionRow[] {
   );
 }
 
-export type ReaderRow = BusState & {
-  readonly n: number;
-  readonly pos: number;
-  readonly queued: number;
-  readonly batch_end: number | null;
-  readonly attempts: number;
-  readonly failures: number;
-  readonly first_failed_at: Date | null;
-  readonly is_behind_other: boolean;
+export type ReceiverRow = {
   readonly name: string;
   readonly is_active: boolean;
   readonly callback: string | null;
@@ -75,6 +67,34 @@ export type ReaderRow = BusState & {
   readonly request_ms: number | null;
 };
 
+export function toReceiver(row: ReceiverRow): Receiver {
+  return {
+    name: row.name,
+    isActive: row.is_active,
+    callback: row.callback ?? '',
+    credential: row.credential,
+    secrets: row.secrets,
+    health: row.health,
+    lastDeliveredAtMs: row.last_delivered_at?.getTime() ?? null,
+    rate: row.rate,
+    maxAttempts: row.max_attempts,
+    maxAgeMs: row.max_age_ms,
+    requestMs: row.request_ms,
+  };
+}
+
+export type ReaderRow = BusState &
+  ReceiverRow & {
+    readonly n: number;
+    readonly pos: number;
+    readonly queued: number;
+    readonly batch_end: number | null;
+    readonly attempts: number;
+    readonly failures: number;
+    readonly first_failed_at: Date | null;
+    readonly is_behind_other: boolean;
+  };
+
 export function toReader(row: ReaderRow, held: HeldReader): LoadedReader {
   return {
     ...held,
@@ -86,18 +106,6 @@ export function toReader(row: ReaderRow, held: HeldReader): LoadedReader {
     firstFailedAtMs: row.first_failed_at?.getTime() ?? null,
     isBehindOther: row.is_behind_other,
     state: { fanned: row.fanned, revision: row.revision },
-    receiver: {
-      name: row.name,
-      isActive: row.is_active,
-      callback: row.callback ?? '',
-      credential: row.credential,
-      secrets: row.secrets,
-      health: row.health,
-      lastDeliveredAtMs: row.last_delivered_at?.getTime() ?? null,
-      rate: row.rate,
-      maxAttempts: row.max_attempts,
-      maxAgeMs: row.max_age_ms,
-      requestMs: row.request_ms,
-    },
+    receiver: toReceiver(row),
   };
 }
