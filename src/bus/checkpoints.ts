@@ -32,4 +32,8 @@ export const { names: busCheckpoints, checkpoint } = declareCheckpoints(
   'replay.settled',
   // errands of silent couriers came back
   'couriers.scrubbed',
+  // a page of the outbox or of the lifecycle log is read, not copied
+  'relay.read',
+  // the page and the position are committed, nobody knows it
+  'relay.copied',
 );

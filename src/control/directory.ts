@@ -3,6 +3,7 @@ import type { Directory, SchedulerStatus } from '../contract/context.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
+import { readCourierStanding } from './courier-queries.ts';
 import {
   findWorker,
   nextTriggers,
@@ -68,6 +69,10 @@ export function makeDirectory(
     nextTriggers: () => nextTriggers(control, tenantId),
     noteScheduler: (status) => onStatus(parseStatus(status)),
     noteBus: ({ subscribers }) => noteBus(control, tenantId, parseCount(subscribers), new Date(time.now())),
+    couriers: async (since) =>
+      (await readCourierStanding(control)).couriers
+        .filter(({ beatAt }) => beatAt >= since)
+        .map(({ id, machine, version, beatAt }) => ({ id, machine, version, lastSeenAt: beatAt })),
     servingSince: () => sharedServingSince(control, new Date(time.now() - gatewayLifeMs)),
   };
 }

@@ -5,6 +5,8 @@ import { until } from '../../test/harness/until.ts';
 import { batchSent } from '../bus/telemetry.ts';
 import type { Courier, CourierContext } from '../contract/bus.ts';
 import type { Engine } from '../contract/engine.ts';
+import { systemTime } from '../kernel/time.ts';
+import { makeDirectory } from '../control/directory.ts';
 import { courierTallies, readCourierStanding } from '../control/courier-queries.ts';
 import { engine } from '../engine/engine.ts';
 import { silent } from '../kernel/log.ts';
@@ -162,6 +164,9 @@ it('couriers count each other, and their counters and standings are in their row
   const { courier, telemetry } = await start();
   await start();
   expect((await readCourierStanding(fleet.control.db)).couriers).toHaveLength(2);
+  const directory = makeDirectory(fleet.control.db, idOf('a'), systemTime, 30_000);
+  expect((await directory.couriers?.(new Date(0)))?.map(({ id }) => id)).toContain(courier.id);
+  expect(await directory.couriers?.(new Date(Date.now() + 60_000))).toEqual([]);
   batchSent.emit(telemetry, {
     tenant: idOf('a'),
     subscriber: 's',

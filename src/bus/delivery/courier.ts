@@ -6,15 +6,17 @@
  * 2. A beat names what is held, so that other couriers leave it alone, and tells what was lost.
  * 3. `stop` ends in two phases: batches under way are answered and recorded, then everything is given back.
  */
-import type { Courier, CourierContext } from '../../contract/bus.ts';
+import type { BusStanding, Courier, CourierContext } from '../../contract/bus.ts';
 import { type ErrandQueue, type Errands, errandLimits, errandTimes, type HeldErrand } from '../../errands/contract.ts';
 import { postgresErrands } from '../../errands/postgres.ts';
 import { Bell } from '../../kernel/bell.ts';
 import { warnThrottled } from '../../kernel/log-throttle.ts';
 import { all, leftUntil, loop, type Service, within } from '../../kernel/service.ts';
-import { onPool } from '../../kernel/sql.ts';
+import { type Db, onPool } from '../../kernel/sql.ts';
 import { checkpoint } from '../checkpoints.ts';
-import { deliverKey } from '../errand-keys.ts';
+import { deliverKey, relayKey } from '../errand-keys.ts';
+import { findRelayNeed } from '../relay/queries.ts';
+import { readStanding } from '../standing.ts';
 import { postgresBusStore } from '../postgres/store.ts';
 import type { BusStore } from '../store.ts';
 import { batchGivenUp, errandsScrubbed } from '../telemetry.ts';
@@ -35,6 +37,8 @@ export const courierTimes = {
   /** Between two writes of the delivery log. */
   logMs: 250,
   mendMs: 30_000,
+  /** Between two looks for work of the relay, at least. */
+  relayMs: 100,
   /** An errand whose work failed is tried again after this. */
   failedMs: 2_000,
   /** Of the time to stop, kept to record results and give errands back. */
@@ -62,6 +66,7 @@ export function makeCourier(ctx: CourierContext, options: CourierOptions = {}): 
 class TenantCourier implements Courier {
   readonly name = 'courier';
   readonly #ctx: CourierContext;
+  readonly #db: Db;
   readonly #store: BusStore;
   readonly #errands: Errands;
   readonly #tail: Tail;
@@ -78,6 +83,9 @@ class TenantCourier implements Courier {
   #beatAtMs = Number.NEGATIVE_INFINITY;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #scrubbedAtMs = Number.NEGATIVE_INFINITY;
+  #relayedAtMs = Number.NEGATIVE_INFINITY;
+  /** A topic of Millrace itself has a subscriber. */
+  #isFollowing = false;
   #mendedAtMs = Number.NEGATIVE_INFINITY;
   #workedAtMs = Number.NEGATIVE_INFINITY;
   #loggedAtMs = Number.NEGATIVE_INFINITY;
@@ -90,6 +98,7 @@ class TenantCourier implements Courier {
   constructor(ctx: CourierContext, { store, errands, random = Math.random }: CourierOptions) {
     this.#ctx = ctx;
     const db = onPool(ctx.pool);
+    this.#db = db;
     this.#store = store ?? postgresBusStore(db, ctx.courier.id);
     this.#errands = errands ?? postgresErrands(db);
     this.#bell = new Bell(ctx.time);
@@ -151,7 +160,14 @@ class TenantCourier implements Courier {
 
   async start(): Promise<void> {
     this.#tail.open();
-    this.#removeListener = this.#ctx.hints.on('bus', () => this.wake());
+    const { hints } = this.#ctx;
+    const removers = [
+      hints.on('bus', () => this.wake()),
+      hints.on('events', () => {
+        if (this.#isFollowing) this.wake();
+      }),
+    ];
+    this.#removeListener = () => removers.forEach((remove) => remove());
     await this.#loops.start();
   }
 
@@ -191,12 +207,18 @@ class TenantCourier implements Courier {
   isIdle(): boolean {
     const nowMs = this.#ctx.time.now();
     const isQuietFor = nowMs - this.#workedAtMs >= courierTimes.sweepMs;
+    // a wake-up about the lifecycle log does not start a courier
+    if (this.#isFollowing) return false;
     return this.#holdings.size === 0 && !this.#isWoken && isQuietFor && (this.#nextDueAtMs ?? Infinity) > nowMs;
   }
 
   async probe(): Promise<void> {
     if (this.#fault !== undefined) throw this.#fault;
     await this.#store.readState();
+  }
+
+  standing(mostSubscribers: number): Promise<BusStanding> {
+    return readStanding(this.#db, mostSubscribers, new Date(this.#ctx.time.now()));
   }
 
   async #pass(signal: AbortSignal): Promise<void> {
@@ -252,13 +274,24 @@ class TenantCourier implements Courier {
       const missing = await this.#store.mend();
       if (missing > 0) this.#ctx.log.warn({ errands: missing }, 'missing errands added');
     }
+    const relayAtMs = await this.#pushRelay(nowMs);
     for (const queue of ['main', 'aux'] as const) {
       await this.#errands.due(queue, nowMs, courierLimits.maxDue);
       await this.#acquire(queue);
     }
     const dues = await Promise.all([this.#errands.nextDue('main'), this.#errands.nextDue('aux')]);
     this.#nextDueAtMs = undefined;
-    for (const dueAtMs of dues) if (dueAtMs !== undefined) this.#noteDue(dueAtMs);
+    for (const dueAtMs of [...dues, relayAtMs]) if (dueAtMs !== undefined) this.#noteDue(dueAtMs);
+  }
+
+  /** Adds the errand of the relay if there is something to copy. Returns when to look again, if it is too early to look. */
+  async #pushRelay(nowMs: number): Promise<number | undefined> {
+    if (nowMs - this.#relayedAtMs < courierTimes.relayMs) return this.#relayedAtMs + courierTimes.relayMs;
+    this.#relayedAtMs = nowMs;
+    const { isNeeded, isFollowing } = await findRelayNeed(this.#db);
+    this.#isFollowing = isFollowing;
+    if (isNeeded) await this.#errands.push('aux', [{ key: relayKey }]);
+    return undefined;
   }
 
   async #acquire(queue: ErrandQueue): Promise<void> {

@@ -4,8 +4,10 @@ import type { Errands } from '../../errands/contract.ts';
 import type { Db } from '../../kernel/sql.ts';
 import { parseKey } from '../errand-keys.ts';
 import { ReplayDelivery } from '../replays/replay-delivery.ts';
+import { runRelay } from '../relay/relay.ts';
 import type { DeliveryParts } from './delivery-parts.ts';
 import type { ErrandWork } from './holdings.ts';
+import { deliverTest } from './test-delivery.ts';
 import { StrandDelivery } from './strand-delivery.ts';
 
 export interface WorkParts {
@@ -15,7 +17,7 @@ export interface WorkParts {
   readonly parts: DeliveryParts;
 }
 
-export function makeErrandWork({ ctx, db, parts }: WorkParts): ErrandWork {
+export function makeErrandWork({ ctx, db, errands, parts }: WorkParts): ErrandWork {
   return async ({ key, lease }, signals, bell) => {
     const work = parseKey(key);
     switch (work?.kind) {
@@ -27,6 +29,10 @@ export function makeErrandWork({ ctx, db, parts }: WorkParts): ErrandWork {
         const held = { replay: work.replay, worker: ctx.courier.id, lease };
         return new ReplayDelivery(parts, db, held, signals).run();
       }
+      case 'test':
+        return deliverTest({ ctx, db, errands, parts }, { key, lease, subscriber: work.subscriber }, signals);
+      case 'relay':
+        return runRelay({ ctx, db, errands }, { key, lease }, signals);
       default:
         throw new Error(`this version does not know the errand ${key}`);
     }

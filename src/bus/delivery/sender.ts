@@ -1,7 +1,7 @@
 /** Sends batches and notes each attempt: delivery log, telemetry. Knows nothing of positions. */
 import type { CourierContext, OutboundAnswer } from '../../contract/bus.ts';
 import { batchSent } from '../telemetry.ts';
-import type { BusEvent, Receiver } from '../store.ts';
+import type { BusEvent, DeliveryRow, Receiver } from '../store.ts';
 import { batchBody } from './batch.ts';
 import { batchMemory } from './body-memory.ts';
 import type { DeliveryLog } from './delivery-log.ts';
@@ -39,6 +39,17 @@ export class Sender {
     batch: Batch | FinishedBatch,
     signal: AbortSignal,
   ): Promise<OutboundAnswer | undefined> {
+    const answer = await this.post(receiver, batch, signal);
+    if (answer !== undefined) this.#note(receiver, batch, answer);
+    return answer;
+  }
+
+  /** As `send`, without a note of the attempt. */
+  async post(
+    receiver: Receiver,
+    batch: Batch | FinishedBatch,
+    signal: AbortSignal,
+  ): Promise<OutboundAnswer | undefined> {
     const share = await batchMemory.take(batch.bytes);
     try {
       if (signal.aborted) return undefined;
@@ -47,9 +58,7 @@ export class Sender {
       const { id, attempt, replay } = batch;
       const request = makeRequest(receiver, { batch: id, body, attempt, replay, nowMs: time.now() }, secrets);
       const answer = await outbound.post(request, signal);
-      if (signal.aborted && !('status' in answer)) return undefined;
-      this.#note(receiver, batch, answer);
-      return answer;
+      return signal.aborted && !('status' in answer) ? undefined : answer;
     } finally {
       share.release();
     }
@@ -59,34 +68,39 @@ export class Sender {
     const nowMs = this.#ctx.time.now();
     const status = 'status' in answer ? answer.status : null;
     const isSuccess = status !== null && status >= 200 && status < 300;
-    const count = 'body' in batch ? batch.count : batch.events.length;
     // the age of a replayed event says nothing about the bus
     const timed = isSuccess && batch.replay === null && 'events' in batch ? batch.events : [];
     const latencyMs = timed.map((event) => Math.max(0, nowMs - event.atMs));
-    this.#log.note(
-      {
-        subscriber: batch.subscriber,
-        atMs: nowMs,
-        batch: batch.id,
-        attempt: batch.attempt,
-        events: count,
-        status,
-        ms: answer.ms,
-        code: 'status' in answer ? null : answer.code,
-        excerpt: storable('status' in answer ? answer.excerpt : answer.detail),
-      },
-      isSuccess,
-      latencyMs,
-    );
+    this.#log.note(deliveryRow(batch, answer, nowMs), isSuccess, latencyMs);
     batchSent.emit(this.#ctx.telemetry, {
       tenant: this.#ctx.tenant.id,
       subscriber: receiver.name,
       status: 'status' in answer ? `${Math.floor(answer.status / 100)}xx` : answer.code,
-      events: count,
+      events: countOf(batch),
       ms: answer.ms,
       latencyMs,
     });
   }
+}
+
+function countOf(batch: Batch | FinishedBatch): number {
+  return 'body' in batch ? batch.count : batch.events.length;
+}
+
+/** An attempt as the delivery log keeps it. */
+export function deliveryRow(batch: Batch | FinishedBatch, answer: OutboundAnswer, nowMs: number): DeliveryRow {
+  const hasStatus = 'status' in answer;
+  return {
+    subscriber: batch.subscriber,
+    atMs: nowMs,
+    batch: batch.id,
+    attempt: batch.attempt,
+    events: countOf(batch),
+    status: hasStatus ? answer.status : null,
+    ms: answer.ms,
+    code: hasStatus ? null : answer.code,
+    excerpt: storable(hasStatus ? answer.excerpt : answer.detail),
+  };
 }
 
 /** PostgreSQL stores no zero characters. */

@@ -12,8 +12,9 @@ import type {
   LoadedReader,
   ReaderName,
   SubscriberMinute,
+  Receiver,
 } from '../store.ts';
-import { type ReaderRow, toReader } from './rows.ts';
+import { type ReaderRow, type ReceiverRow, toReader, toReceiver } from './rows.ts';
 
 const subscribersOf = (list: readonly ReaderName[]): string[] => list.map((reader) => reader.subscriber);
 const strandsOf = (list: readonly ReaderName[]): number[] => list.map((reader) => reader.strand);
@@ -39,6 +40,16 @@ export async function loadReaders(db: Db, worker: string, held: readonly HeldRea
     const reader = held[row.n - 1];
     return reader === undefined ? [] : toReader(row, reader);
   });
+}
+
+/** The receiver of a subscriber, whatever its state; undefined: it is gone, or has none. */
+export async function findReceiver(db: Db, subscriber: string): Promise<Receiver | undefined> {
+  const row = await db.maybeOne<ReceiverRow>(sql`
+    select name, state = 'active' as is_active, callback, credential, secrets, health, last_delivered_at, rate, max_attempts,
+           max_age_ms, request_ms
+      from subscriber
+     where id = ${subscriber} and kind = 'http'`);
+  return row && toReceiver(row);
 }
 
 type DoneRow = {

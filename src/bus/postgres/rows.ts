@@ -53,18 +53,6 @@ export function toRevisions(rows: readonly SubscriptionRow[]): RevisionRow[] {
   );
 }
 
-export type ReaderRow = BusState &
-  ReceiverRow & {
-    readonly n: number;
-    readonly pos: number;
-    readonly queued: number;
-    readonly batch_end: number | null;
-    readonly attempts: number;
-    readonly failures: number;
-    readonly first_failed_at: Date | null;
-    readonly is_behind_other: boolean;
-  };
-
 export type ReceiverRow = {
   readonly name: string;
   readonly is_active: boolean;
@@ -79,21 +67,6 @@ export type ReceiverRow = {
   readonly request_ms: number | null;
 };
 
-export function toReader(row: ReaderRow, held: HeldReader): LoadedReader {
-  return {
-    ...held,
-    pos: row.pos,
-    queued: row.queued,
-    batchEnd: row.batch_end,
-    attempts: row.attempts,
-    failures: row.failures,
-    firstFailedAtMs: row.first_failed_at?.getTime() ?? null,
-    isBehindOther: row.is_behind_other,
-    state: { fanned: row.fanned, revision: row.revision },
-    receiver: toReceiver(row),
-  };
-}
-
 export function toReceiver(row: ReceiverRow): Receiver {
   return {
     name: row.name,
@@ -107,5 +80,32 @@ export function toReceiver(row: ReceiverRow): Receiver {
     maxAttempts: row.max_attempts,
     maxAgeMs: row.max_age_ms,
     requestMs: row.request_ms,
+  };
+}
+
+export type ReaderRow = BusState &
+  ReceiverRow & {
+    readonly n: number;
+    readonly pos: number;
+    readonly queued: number;
+    readonly batch_end: number | null;
+    readonly attempts: number;
+    readonly failures: number;
+    readonly first_failed_at: Date | null;
+    readonly is_behind_other: boolean;
+  };
+
+export function toReader(row: ReaderRow, held: HeldReader): LoadedReader {
+  return {
+    ...held,
+    pos: row.pos,
+    queued: row.queued,
+    batchEnd: row.batch_end,
+    attempts: row.attempts,
+    failures: row.failures,
+    firstFailedAtMs: row.first_failed_at?.getTime() ?? null,
+    isBehindOther: row.is_behind_other,
+    state: { fanned: row.fanned, revision: row.revision },
+    receiver: toReceiver(row),
   };
 }

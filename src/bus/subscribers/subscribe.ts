@@ -12,6 +12,7 @@ import { MillraceError } from '../../errors.ts';
 import { type Recording, recording } from '../../events/append.ts';
 import { newId } from '../../kernel/id.ts';
 import { relayKey } from '../errand-keys.ts';
+import { beginRelay } from '../relay/queries.ts';
 import type { Author, BusContext, Identity } from './context.ts';
 import { lockReaders, pushDeliveries, pushErrands, removeErrands, removeIdleErrands } from './errands.ts';
 import { endLeases } from './pull-queries.ts';
@@ -117,7 +118,10 @@ async function change(ctx: BusContext, tx: Recording, author: Author, present: S
 
 async function topicsOf(tx: Recording, author: Author, { topics }: Wish): Promise<number[] | undefined> {
   if (topics === undefined) return undefined;
-  if (includesLifecycle(topics)) await pushErrands(tx, 'aux', [relayKey]);
+  if (includesLifecycle(topics)) {
+    await pushErrands(tx, 'aux', [relayKey]);
+    await beginRelay(tx, author.at);
+  }
   return findOrCreateTopics(tx, topics, author.at);
 }
 

@@ -1,0 +1,118 @@
+/**
+ * The relay: copies events into the bus log, from the outbox (`millrace.publish()`) and from the lifecycle log.
+ *
+ * 1. Copies and the removal of their rows, or the new position, are one commit. So each event is copied once, by however many
+ *    relays.
+ * 2. A lifecycle event is copied if a subscriber has its topic at that moment.
+ * 3. A topic of the outbox that does not exist is created without an owner. Whoever may call `millrace.publish()` may publish to
+ *    the topics of others: rights in the tenant's database decide.
+ */
+import type { CourierContext } from '../../contract/bus.ts';
+import type { Errands, HeldErrand } from '../../errands/contract.ts';
+import type { Db } from '../../kernel/sql.ts';
+import { checkpoint } from '../checkpoints.ts';
+import { keyHash } from '../publish/key-hash.ts';
+import { findOrCreateTopics } from '../subscribers/topics.ts';
+import { eventsPublished } from '../telemetry.ts';
+import { renderLifecycle, renderOutbox } from './elements.ts';
+import {
+  appendCopies,
+  beginRelay,
+  type CopiedEvent,
+  endRelay,
+  findRelayNeed,
+  lockPosition,
+  movePosition,
+  readFollowed,
+  readLifecycle,
+  takeOutbox,
+} from './queries.ts';
+
+/** Events of one commit. Publishers wait for the lock of the bus log meanwhile. */
+const pageSize = 500;
+
+interface RelayParts {
+  readonly ctx: CourierContext;
+  readonly db: Db;
+  readonly errands: Errands;
+}
+
+interface Page {
+  readonly copied: readonly CopiedEvent[];
+  readonly hasMore: boolean;
+}
+
+/** Copies everything that is there. `kept`: it was told to stop before that. */
+export async function runRelay(
+  { ctx, db, errands }: RelayParts,
+  { key, lease }: HeldErrand,
+  signals: { readonly quiet: AbortSignal; readonly abort: AbortSignal },
+): Promise<'over' | 'kept'> {
+  for (const copy of [copyOutbox, copyLifecycle]) {
+    for (let hasMore = true; hasMore; ) {
+      if (signals.quiet.aborted || signals.abort.aborted) return 'kept';
+      const page = await copy(ctx, db);
+      checkpoint('relay.copied');
+      announce(ctx, page.copied);
+      hasMore = page.hasMore;
+    }
+  }
+  await errands.ack('aux', ctx.courier.id, [{ key, lease }]);
+  // what was committed since the last page: its own errand met the one that has just ended
+  const { isNeeded } = await findRelayNeed(db);
+  if (isNeeded) ctx.hints.send('bus');
+  return 'over';
+}
+
+function announce(ctx: CourierContext, copied: readonly CopiedEvent[]): void {
+  if (copied.length === 0) return;
+  ctx.hints.send('bus');
+  const bytes = copied.reduce((sum, { body }) => sum + body.length, 0);
+  eventsPublished.emit(ctx.telemetry, { tenant: ctx.tenant.id, events: copied.length, bytes });
+}
+
+function copyOutbox(ctx: CourierContext, db: Db): Promise<Page> {
+  return db.transaction(async (tx) => {
+    const now = new Date(ctx.time.now());
+    const rows = await takeOutbox(tx, pageSize);
+    checkpoint('relay.read');
+    if (rows.length === 0) return { copied: [], hasMore: false };
+    const names = [...new Set(rows.map(({ topic }) => topic))].toSorted();
+    const ids = await findOrCreateTopics(tx, names, now);
+    const idOf = new Map(names.map((name, i) => [name, ids[i] ?? 0]));
+    const copied = rows.map((row) => ({
+      topicId: idOf.get(row.topic) ?? 0,
+      keyHash: keyHash(row.key ?? row.url),
+      body: renderOutbox(row),
+    }));
+    await appendCopies(tx, copied, now);
+    return { copied, hasMore: rows.length === pageSize };
+  });
+}
+
+function copyLifecycle(ctx: CourierContext, db: Db): Promise<Page> {
+  return db.transaction(async (tx) => {
+    const now = new Date(ctx.time.now());
+    const position = await lockPosition(tx);
+    const topics = await readFollowed(tx);
+    const nothing = { copied: [], hasMore: false };
+    if (topics.size === 0) {
+      if (position !== undefined) await endRelay(tx);
+      return nothing;
+    }
+    if (position === undefined) {
+      await beginRelay(tx, now);
+      return nothing;
+    }
+    const { rows, last, isFull } = await readLifecycle(tx, position, [...topics.keys()], pageSize);
+    checkpoint('relay.read');
+    if (last === null) return nothing;
+    await movePosition(tx, last, now);
+    const copied = rows.map((row) => {
+      const { url, body } = renderLifecycle(row, ctx.settings.publicUrl);
+      return { topicId: topics.get(row.topic) ?? 0, keyHash: keyHash(url), body };
+    });
+    if (copied.length > 0) await appendCopies(tx, copied, now);
+    return { copied, hasMore: isFull };
+  });
+}
