@@ -23,8 +23,7 @@ export function makeBare() {
       const keys = new Map([[`Bearer ${key}`, 'bench']]);
       const post = groupCommits(appender);
       const server = createServer((request, response) => {
-        if (keys.has(request.headers.authorization ?? ''))
-          void readBody(request, (body) => post(request, response, body));
+        if (keys.has(request.headers.authorization ?? '')) readBody(request, (body) => post(request, response, body));
         else response.writeHead(401).end();
       });
       server.listen(0, '127.0.0.1');

@@ -30,7 +30,8 @@ export function runPart(name: keyof Parts): void {
     else
       work(input).then(
         (output) => answer({ id, output }),
-        (error: unknown) => answer({ id, error: error instanceof Error ? (error.stack ?? error.message) : `${error}` }),
+        (error: unknown) =>
+          answer({ id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
       );
   });
   process.on('disconnect', () => process.exit());
@@ -46,7 +47,10 @@ export function startPart<Name extends keyof Parts>(name: Name): Remote<Name> {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
   const end = atEnd(() => endChild(child));
-  const waiting = new Map<number, { resolve(output: unknown): void; reject(error: Error): void }>();
+  const waiting = new Map<
+    number,
+    { readonly resolve: (output: unknown) => void; readonly reject: (error: Error) => void }
+  >();
   child.on('message', (message: Answer) => {
     const call = waiting.get(message.id);
     waiting.delete(message.id);
@@ -70,7 +74,7 @@ export function startPart<Name extends keyof Parts>(name: Name): Remote<Name> {
     ['then', undefined],
   ]);
   return new Proxy({} as Remote<Name>, {
-    get: (_, key) => (own.has(key) ? own.get(key) : (input: unknown) => call(String(key), input)),
+    get: (_, key) => (own.has(key) ? own.get(key) : (input?: unknown) => call(String(key), input ?? null)),
   });
 }
 

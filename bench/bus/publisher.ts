@@ -96,7 +96,7 @@ async function open({ url }: Pick<Target, 'url'>): Promise<Connection> {
 
 function onSocket(socket: Socket): Connection {
   let received = '';
-  let waiting: { resolve(): void; reject(error: Error): void } | undefined;
+  let waiting: { readonly resolve: () => void; readonly reject: (error: Error) => void } | undefined;
   socket.on('data', (chunk: Buffer) => {
     received += chunk.toString('latin1');
     const end = endOfAnswer(received);

@@ -37,7 +37,7 @@ export function makeReceiver() {
   };
   return {
     /** Returns the URL; subscribers are paths below it. */
-    async listen(_: Record<string, never>): Promise<string> {
+    async listen(): Promise<string> {
       const server = createServer((request, response) => receive(inboxOf(request.url ?? ''), request, response));
       server.listen(0, '127.0.0.1');
       await new Promise((resolve) => server.once('listening', resolve));

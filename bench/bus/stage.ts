@@ -51,7 +51,7 @@ export async function setBusStage(options: Options): Promise<BusStage> {
   const key = await makeKey(up, 'shop');
   const receiver = startPart('receiver');
   const bareServer = startPart('bare');
-  const receiverUrl = await receiver.listen({});
+  const receiverUrl = await receiver.listen();
   const bare = { url: await bareServer.listen({ database: appendAddress.url, key }), topic: 'orders', key };
   return {
     options,
@@ -103,7 +103,7 @@ export interface Delivered extends Flooded {
   readonly out: number;
 }
 
-/** Publishes for a while and waits until every subscriber has every event. Fails if one is missing or comes twice. */
+/** Publishes for a while and waits until every subscriber has every event. Fails if one is missing. A repeated batch counts once. */
 export async function floodAndDrain(
   { publisher, receiver }: BusStage,
   flood: Parameters<BusStage['publisher']['flood']>[0],

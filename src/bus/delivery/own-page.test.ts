@@ -8,10 +8,10 @@ const event = (seq: number): BusEvent => ({ seq }) as BusEvent;
 const events = [1, 2, 3, 4, 5, 6].map(event);
 const subscription = {} as Subscription;
 
-function counting(): { reads: number; read(): Promise<Page> } {
+function counting(): { reads: number; readonly read: () => Promise<Page> } {
   const source = {
     reads: 0,
-    async read() {
+    read: async (): Promise<Page> => {
       source.reads += 1;
       return { events, lookedTo: 8 };
     },
