@@ -4,7 +4,7 @@ import { type Db, sql } from '../kernel/sql.ts';
 import type { TenantRow } from './queries.ts';
 
 /** A courier without a beat for this long is lost. Couriers beat every 2 s. */
-export const courierSilentMs = 10_000;
+const courierSilentMs = 10_000;
 
 const isAlive = sql`courier.beat_at > clock_timestamp() - ${courierSilentMs} * interval '1 millisecond'`;
 
@@ -63,7 +63,7 @@ export async function hasSubscribers(db: Db): Promise<boolean> {
   return row.found;
 }
 
-export type CourierRow = {
+type CourierRow = {
   id: string;
   machine: string;
   pid: number;

@@ -21,7 +21,7 @@ import { parseErrandKey } from './key.ts';
 import { Settlement } from './settlement.ts';
 
 /** An errand as its handler sees it. */
-export interface RunningErrand {
+interface RunningErrand {
   readonly key: string;
   readonly args: readonly unknown[];
   /** Earlier failures. */

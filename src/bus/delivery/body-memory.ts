@@ -3,11 +3,11 @@
  * once per batch and gives it back when the batch is answered, so that nobody waits for memory while holding some.
  */
 
-export interface MemoryShare {
+interface MemoryShare {
   release(): void;
 }
 
-export class BodyMemory {
+class BodyMemory {
   readonly #totalBytes: number;
   #usedBytes = 0;
   readonly #line: { readonly bytes: number; readonly admit: () => void }[] = [];

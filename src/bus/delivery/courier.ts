@@ -29,7 +29,7 @@ import { mergeAcks } from './merge-acks.ts';
 import { Sender } from './sender.ts';
 import { Tail } from './tail.ts';
 
-export const courierTimes = {
+const courierTimes = {
   /** Between two looks for events and errands without a wake-up, while something is held or was found. */
   sweepMs: 1_000,
   /** The same, without work. */
@@ -45,7 +45,7 @@ export const courierTimes = {
   giveBackMs: 1_000,
 } as const;
 
-export const courierLimits = {
+const courierLimits = {
   /** Errands of one tenant that a courier holds. Most of them wait for an answer. */
   maxHeld: 512,
   /** Errands that become ready in one statement. */
@@ -213,7 +213,7 @@ class TenantCourier implements Courier {
   }
 
   async probe(): Promise<void> {
-    if (this.#fault !== undefined) throw this.#fault;
+    if (this.#fault !== undefined) throw new Error('a pass of the courier failed', { cause: this.#fault });
     await this.#store.readState();
   }
 

@@ -5,7 +5,7 @@
 import type { BusStore, DeliveryRow } from '../store.ts';
 import { SubscriberMinutes } from './subscriber-minutes.ts';
 
-export const deliveryLogLimits = {
+const deliveryLogLimits = {
   /** Successes within a second that are kept. */
   successes: 100,
   /** Rows of one statement. */

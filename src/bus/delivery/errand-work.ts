@@ -20,7 +20,8 @@ export interface WorkParts {
 export function makeErrandWork({ ctx, db, errands, parts }: WorkParts): ErrandWork {
   return async ({ key, lease }, signals, bell) => {
     const work = parseKey(key);
-    switch (work?.kind) {
+    if (work === undefined) throw new Error(`this version does not know the errand ${key}`);
+    switch (work.kind) {
       case 'deliver': {
         const { subscriber, strand } = work;
         return new StrandDelivery(parts, { subscriber, strand, lease }, signals, bell).run();
@@ -33,8 +34,6 @@ export function makeErrandWork({ ctx, db, errands, parts }: WorkParts): ErrandWo
         return deliverTest({ ctx, db, errands, parts }, { key, lease, subscriber: work.subscriber }, signals);
       case 'relay':
         return runRelay({ ctx, db, errands }, { key, lease }, signals);
-      default:
-        throw new Error(`this version does not know the errand ${key}`);
     }
   };
 }

@@ -6,7 +6,7 @@ import { signBatch } from '../subscribers/signature.ts';
 import type { Receiver } from '../store.ts';
 
 /** As the original has them. */
-export const requestTimes = { connectMs: 2_000, totalMs: 20_000 } as const;
+const requestTimes = { connectMs: 2_000, totalMs: 20_000 } as const;
 
 export interface Sending {
   readonly batch: string;

@@ -39,11 +39,11 @@ export class Settlement {
         return this.#halve(reader, batch);
       case 'tryNext':
         return this.#tryNext(reader, batch, answer, verdict);
-      case 'giveUp':
-        return this.#giveUp(reader, batch, answer, { ...verdict, accepted: undefined });
       case 'disable':
         await this.#parts.store.disable(this.#held, verdict.reason, this.#parts.time.now());
         return { step: 'load', reader };
+      default:
+        return this.#giveUp(reader, batch, answer, { ...verdict, accepted: undefined });
     }
   }
 

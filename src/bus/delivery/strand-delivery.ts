@@ -26,7 +26,7 @@ import { OwnPage } from './own-page.ts';
 import { Settlement } from './settlement.ts';
 import type { Revision, Subscription } from './subscriptions.ts';
 
-export const deliveryTimes = {
+const deliveryTimes = {
   /** An open batch is held in memory for so long; if its window ends later, its errand waits in the store. */
   holdMs: 1_000,
   /** Between two looks whether all strands have reached a change. */

@@ -17,7 +17,7 @@ const event = (seq: number, more: Partial<BusEvent> = {}): BusEvent => {
 
 /** The row in force at a number, found without the code under test. */
 function rowAt(rows: readonly RevisionRow[], seq: number): RevisionRow | undefined {
-  return rows.filter(({ fromSeq }) => fromSeq < seq).at(-1);
+  return rows.findLast(({ fromSeq }) => fromSeq < seq);
 }
 
 describe('subscriptions', () => {

@@ -88,7 +88,7 @@ export function revisionFor(subscription: Subscription, event: BusEvent): Revisi
 }
 
 /** Whether a revision admits an event, whatever its number. */
-export function admits(revision: Revision, subscriber: string, event: BusEvent): boolean {
+function admits(revision: Revision, subscriber: string, event: BusEvent): boolean {
   if (!revision.topics.has(event.topicId)) return false;
   if (event.target !== null && event.target !== subscriber) return false;
   return revision.filter === null || matches(revision.filter, JSON.parse(event.body) as BusElement);

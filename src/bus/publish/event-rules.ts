@@ -72,7 +72,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 /** The fault of an event's URL; undefined: it is valid. */
-export function findUrlFault(url: unknown): string | undefined {
+function findUrlFault(url: unknown): string | undefined {
   if (typeof url !== 'string' || url === '') return 'is missing: an https URL';
   if (url.length > limits.urlLength) return `is too long: at most ${limits.urlLength} characters`;
   if (plainUrl.test(url)) return undefined;

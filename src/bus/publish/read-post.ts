@@ -10,7 +10,7 @@ import { countJsonValues } from '../../http/json-size.ts';
 import { type EventDraft, isOwnTopic, isTopicName, readEvent } from './event-rules.ts';
 
 /** The maximum number of events in one request. */
-export const maxEventsPerPost = 1_000;
+const maxEventsPerPost = 1_000;
 const maxKeyLength = 255;
 /** The maximum number of faults in an answer. */
 const maxFaults = 50;

@@ -27,7 +27,8 @@ it('a valid form becomes a request', () => {
 });
 
 it('a subscriber that pulls keeps having no callback', () => {
-  expect(changeOf(draft, { callback: null })).toMatchObject({ body: expect.not.objectContaining({ callback: '' }) });
+  const change = changeOf(draft, { callback: null });
+  expect('body' in change && 'callback' in change.body).toBe(false);
 });
 
 it.each([
@@ -38,5 +39,6 @@ it.each([
   ['filter', '[1]'],
   ['filter', '{'],
 ] as const)('the field %s with the text "%s" is a fault', (name, text) => {
-  expect(changeOf({ ...draft, [name]: text }, subscriber)).toEqual({ faults: { [name]: expect.any(String) } });
+  const change = changeOf({ ...draft, [name]: text }, subscriber);
+  expect('faults' in change && Object.keys(change.faults)).toEqual([name]);
 });

@@ -162,8 +162,15 @@ describe('listen', () => {
 
 describe('subscriber', () => {
   const replay = (position: string, state: 'running' | 'done' | 'failed') => ({
-    ...{ id: newId(), from: '0', to: '10', position, sent: Number(position), only_undelivered: false },
-    ...{ state, by: 'root', at: '2030-01-01T00:00:00.000Z' },
+    id: newId(),
+    from: '0',
+    to: '10',
+    position,
+    sent: Number(position),
+    only_undelivered: false,
+    state,
+    by: 'root',
+    at: '2030-01-01T00:00:00.000Z',
   });
 
   it('replay --wait prints the progress, and ends with 1 if the replay failed', async () => {

@@ -36,7 +36,7 @@ async function waitForEnd(session: Session, calls: SubscriberCalls, id: string):
 }
 
 /** `at event 1200 of 1001 to 2000 (20 %), 150 events sent` */
-export function formatProgress({ from, to, position, sent, state }: Replay): string {
+function formatProgress({ from, to, position, sent, state }: Replay): string {
   const [first, last, at] = [Number(from), Number(to), Number(position)];
   const part = last > first ? Math.min(1, Math.max(0, (at - first) / (last - first))) : 1;
   const heading = state === 'running' ? '' : `${state}: `;
