@@ -21,19 +21,16 @@ export function makeErrandWork({ ctx, db, errands, parts }: WorkParts): ErrandWo
   return async ({ key, lease }, signals, bell) => {
     const work = parseKey(key);
     if (work === undefined) throw new Error(`this version does not know the errand ${key}`);
-    switch (work.kind) {
-      case 'deliver': {
-        const { subscriber, strand } = work;
-        return new StrandDelivery(parts, { subscriber, strand, lease }, signals, bell).run();
-      }
-      case 'replay': {
-        const held = { replay: work.replay, worker: ctx.courier.id, lease };
-        return new ReplayDelivery(parts, db, held, signals).run();
-      }
-      case 'test':
-        return deliverTest({ ctx, db, errands, parts }, { key, lease, subscriber: work.subscriber }, signals);
-      case 'relay':
-        return runRelay({ ctx, db, errands }, { key, lease }, signals);
+    if (work.kind === 'deliver') {
+      const { subscriber, strand } = work;
+      return new StrandDelivery(parts, { subscriber, strand, lease }, signals, bell).run();
     }
+    if (work.kind === 'replay') {
+      const held = { replay: work.replay, worker: ctx.courier.id, lease };
+      return new ReplayDelivery(parts, db, held, signals).run();
+    }
+    if (work.kind === 'test')
+      return deliverTest({ ctx, db, errands, parts }, { key, lease, subscriber: work.subscriber }, signals);
+    return runRelay({ ctx, db, errands }, { key, lease }, signals);
   };
 }

@@ -32,19 +32,12 @@ export class Settlement {
     const verdict = this.#judge(reader, batch.events, answer);
     if (verdict.kind === 'done') return this.#done(reader, batch);
     if ((await this.#acks.settle()) !== 'held') return { step: 'load', reader };
-    switch (verdict.kind) {
-      case 'retry':
-        return this.#retry(reader, verdict);
-      case 'halve':
-        return this.#halve(reader, batch);
-      case 'tryNext':
-        return this.#tryNext(reader, batch, answer, verdict);
-      case 'disable':
-        await this.#parts.store.disable(this.#held, verdict.reason, this.#parts.time.now());
-        return { step: 'load', reader };
-      default:
-        return this.#giveUp(reader, batch, answer, { ...verdict, accepted: undefined });
-    }
+    if (verdict.kind === 'retry') return this.#retry(reader, verdict);
+    if (verdict.kind === 'halve') return this.#halve(reader, batch);
+    if (verdict.kind === 'tryNext') return this.#tryNext(reader, batch, answer, verdict);
+    if (verdict.kind === 'giveUp') return this.#giveUp(reader, batch, answer, { ...verdict, accepted: undefined });
+    await this.#parts.store.disable(this.#held, verdict.reason, this.#parts.time.now());
+    return { step: 'load', reader };
   }
 
   #judge(reader: LoadedReader, events: readonly BusEvent[], answer: OutboundAnswer): Verdict {
