@@ -205,7 +205,6 @@ function contextsOf(parts: ContextParts): Installation['contextFor'] {
   const bus = {
     maxDataBytes: config.busMaxDataBytes,
     retentionMs: config.busRetentionMs,
-    maxBytes: config.busMaxBytes,
     giveUpMs: config.busGiveUpMs,
     maxConnections: config.busConnections,
     allowHttp: config.busAllowHttp,

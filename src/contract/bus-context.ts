@@ -8,8 +8,6 @@ export interface BusSettings {
   readonly maxDataBytes: number;
   /** The age of events that all subscribers have received. */
   readonly retentionMs: number;
-  /** The size of the bus log beyond which the oldest events are dropped, received or not. */
-  readonly maxBytes: number;
   /** How long a delivery is retried, unless its subscriber sets another time. */
   readonly giveUpMs: number;
   /** Deliveries under way at once in one courier. */
