@@ -1,13 +1,13 @@
-/** The heading of the bus, with its pages. */
+/** The heading of the bus, with its pages. Their addresses do not begin with `/bus`, which is the API. */
 import type { ReactNode } from 'react';
 import { Link, useLocation } from 'wouter';
 import './bus.css';
 
 const pages = [
-  ['/bus', 'Topics'],
-  ['/bus/subscribers', 'Subscribers'],
-  ['/bus/dead-letters', 'Dead letters'],
-  ['/bus/errands', 'Errands'],
+  ['/topics', 'Topics'],
+  ['/subscribers', 'Subscribers'],
+  ['/dead-letters', 'Dead letters'],
+  ['/errands', 'Errands'],
 ] as const;
 
 export function BusHead({ children }: { readonly children?: ReactNode }) {

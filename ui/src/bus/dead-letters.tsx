@@ -131,7 +131,7 @@ function LettersTable({ letters, isOfAll, open }: TableProps) {
             </th>
             {isOfAll ? (
               <td>
-                <Link href={`/bus/subscribers/${encodeURIComponent(letter.subscriber)}?view=dead-letters`}>
+                <Link href={`/subscribers/${encodeURIComponent(letter.subscriber)}?view=dead-letters`}>
                   {letter.subscriber}
                 </Link>
               </td>

@@ -113,11 +113,7 @@ function ErrandRow({ errand }: { readonly errand: Errand }) {
         {work ?? <code>{key}</code>}
       </th>
       <td>
-        {subscriber === null ? (
-          '–'
-        ) : (
-          <Link href={`/bus/subscribers/${encodeURIComponent(subscriber)}`}>{subscriber}</Link>
-        )}
+        {subscriber === null ? '–' : <Link href={`/subscribers/${encodeURIComponent(subscriber)}`}>{subscriber}</Link>}
       </td>
       <td>{state}</td>
       <td>{at === null ? '–' : <Age at={at} />}</td>

@@ -154,7 +154,7 @@ function Deletion({ subscriber: { id, events }, close }: FormProps) {
     change: () => tenant('DELETE /bus/subscribers/{id}', { params: { id } }),
     onDone: () => {
       close();
-      go('/bus/subscribers');
+      go('/subscribers');
     },
   });
   return (

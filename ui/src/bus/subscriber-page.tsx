@@ -44,8 +44,8 @@ export default function SubscriberPage({ id }: { readonly id: string }) {
   return (
     <>
       <nav className="crumbs" aria-label="Where this is">
-        <Link href="/bus">Bus</Link>
-        <Link href="/bus/subscribers">Subscribers</Link>
+        <Link href="/topics">Bus</Link>
+        <Link href="/subscribers">Subscribers</Link>
       </nav>
       <Answer of={useSubscriber(id)} what="Reading the subscriber">
         {(subscriber) => (
@@ -101,7 +101,7 @@ function SubscriberView({ subscriber }: { readonly subscriber: SubscriberDetail 
   const [view] = useUrlState('view', 'deliveries');
   const shown = views.find(({ name }) => name === view);
   if (shown === undefined) return <NotFound />;
-  const base = `/bus/subscribers/${encodeURIComponent(subscriber.subscriber)}`;
+  const base = `/subscribers/${encodeURIComponent(subscriber.subscriber)}`;
   return (
     <>
       <nav className="tabs" aria-label="Views of this subscriber">

@@ -100,7 +100,7 @@ function Row({ subscriber }: { readonly subscriber: Subscriber }) {
   return (
     <tr>
       <th scope="row">
-        <Link href={`/bus/subscribers/${encodeURIComponent(name)}`}>{name}</Link>
+        <Link href={`/subscribers/${encodeURIComponent(name)}`}>{name}</Link>
       </th>
       <td>
         <SubscriberState subscriber={subscriber} />

@@ -50,10 +50,10 @@ const TenantPage = lazy(() => import('../tenants/tenant-page.tsx'));
 const further: readonly (readonly [path: string, Page: ComponentType])[] = [
   ['/projects', lazy(() => import('../jobs/projects-page.tsx'))],
   ['/runs', lazy(() => import('../runs/runs-page.tsx'))],
-  ['/bus', lazy(() => import('../bus/topics-page.tsx'))],
-  ['/bus/subscribers', lazy(() => import('../bus/subscribers-page.tsx'))],
-  ['/bus/dead-letters', lazy(() => import('../bus/dead-letters-page.tsx'))],
-  ['/bus/errands', lazy(() => import('../bus/errands-page.tsx'))],
+  ['/topics', lazy(() => import('../bus/topics-page.tsx'))],
+  ['/subscribers', lazy(() => import('../bus/subscribers-page.tsx'))],
+  ['/dead-letters', lazy(() => import('../bus/dead-letters-page.tsx'))],
+  ['/errands', lazy(() => import('../bus/errands-page.tsx'))],
   ['/workers', lazy(() => import('../fleet/workers-page.tsx'))],
   ['/schedulers', lazy(() => import('../fleet/schedulers-page.tsx'))],
   ['/audit', lazy(() => import('../admin/audit-page.tsx'))],
@@ -75,7 +75,7 @@ function Pages() {
       <Route path="/jobs/:id/:view?">{({ id, view }) => <JobPage key={id} id={id} view={view} />}</Route>
       <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
       <Route path="/workers/:id">{({ id }) => <WorkerPage key={id} id={id} />}</Route>
-      <Route path="/bus/subscribers/:id">{({ id }) => <SubscriberPage key={id} id={id} />}</Route>
+      <Route path="/subscribers/:id">{({ id }) => <SubscriberPage key={id} id={id} />}</Route>
       <Route path="/tenants/:name">{({ name }) => <TenantPage key={name} name={name} />}</Route>
       {further.map(([path, Page]) => (
         <Route key={path} path={path} component={Page} />

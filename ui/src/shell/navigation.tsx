@@ -32,7 +32,7 @@ const places: readonly (readonly Place[])[] = [
     { to: '/jobs', label: 'Jobs', letter: 'j', holds: /^\/jobs(\/|$)/, icon: 'M3 4h10M3 8h10M3 12h6' },
     { to: '/runs', label: 'Runs', letter: 'r', holds: /^\/runs(\/|$)/, icon: 'M5 3.2v9.6L12.8 8Z' },
     {
-      to: '/bus',
+      to: '/topics',
       label: 'Bus',
       letter: 'b',
       holds: /^\/bus(\/|$)/,
