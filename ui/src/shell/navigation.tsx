@@ -35,7 +35,7 @@ const places: readonly (readonly Place[])[] = [
       to: '/topics',
       label: 'Bus',
       letter: 'b',
-      holds: /^\/bus(\/|$)/,
+      holds: /^\/(topics|subscribers|dead-letters|errands)(\/|$)/,
       icon: 'M2.5 8h3M10.5 4h3M10.5 12h3M5.5 8 10.5 4M5.5 8l5 4',
     },
   ],
