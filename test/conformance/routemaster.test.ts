@@ -117,6 +117,8 @@ describe('GET /subscriptions', () => {
         state: 'active',
         reason: null,
         health: 100,
+        failing_since: null,
+        next_attempt_at: null,
       },
     ]);
   });

@@ -38,7 +38,8 @@ export type DetailRow = ListedRow & {
 };
 
 const listed = sql`
-  s.id, s.name as subscriber, s.identity, s.credential, s.callback, s.kind, s.state, s.reason, s.health, terms.max_events,
+  s.id, s.name as subscriber, s.identity, s.credential, s.callback, s.kind, s.state,
+  coalesce(s.reason, next.reason) as reason, s.health, terms.max_events,
   terms.window_ms as timeout, topics.names as topics, progress.sent, progress.queued, progress.oldest,
   s.first_failed_at as failing_since, next.run_at as next_attempt_at`;
 
@@ -56,7 +57,7 @@ const joined = sql`
         from reader
        where subscriber_id = s.id) as progress
     cross join lateral (
-      select min(e.run_at) as run_at
+      select min(e.run_at) as run_at, (array_agg(e.reason order by e.run_at) filter (where e.reason is not null))[1] as reason
         from reader r
         join errand e on e.queue = 'main' and e.key = deliver_key(r.subscriber_id, r.strand) and e.state = 's'
        where r.subscriber_id = s.id) as next`;
