@@ -6,9 +6,10 @@
 -- Locks: advisory lock (7345, 1), after every other lock of the transaction.
 create or replace function open_event_log(p_count integer) returns void language plpgsql as $$
 declare
-  v_none text := pg_advisory_xact_lock(7345, 1);
-  v_partition bigint := (coalesce(pg_sequence_last_value('event_seq'), 0) + p_count + 1) / 1000000;
+  v_partition bigint;
 begin
+  perform pg_advisory_xact_lock(7345, 1);
+  select (last_value + p_count + 1) / 1000000 into v_partition from event_seq;
   if to_regclass(format('event_%s', v_partition)) is null then
     perform add_event_partition(v_partition);
   end if;
