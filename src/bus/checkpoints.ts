@@ -18,6 +18,8 @@ export const { names: busCheckpoints, checkpoint } = declareCheckpoints(
   'delivery.closed',
   // a batch is sent, its answer is not stored
   'delivery.sent',
+  // the event after a refused one is sent, its answer is not stored
+  'delivery.next',
   // an accepted batch is recorded
   'delivery.acked',
   // a failed attempt is recorded, its errand waits
@@ -28,12 +30,16 @@ export const { names: busCheckpoints, checkpoint } = declareCheckpoints(
   'delivery.barrier',
   // a batch of a replay is sent, its answer is not stored
   'replay.sent',
+  // a dead letter is sent again, its answer is not stored
+  'replay.letter',
   // a step of a replay is recorded
   'replay.settled',
   // errands of silent couriers came back
   'couriers.scrubbed',
   // a page of the outbox or of the lifecycle log is read, not copied
   'relay.read',
+  // the same for events of the lifecycle log
+  'relay.followed',
   // the page and the position are committed, nobody knows it
   'relay.copied',
 );

@@ -56,7 +56,8 @@ interface FetchOptions {
 const tenantId = newId();
 
 export function keyOf(role: Role): Caller {
-  return { kind: 'key', role, tenantId, tenant: 'default', actor: `key:${role}` };
+  const identity = { id: newId(), name: role };
+  return { kind: 'key', role, identity, tenantId, tenant: 'default', actor: `key:${role}` };
 }
 
 export function taskOf(run: string, lease = 1): Caller {

@@ -108,7 +108,7 @@ export class Settlement {
     const id = batchId(subscriber, strand, [next]);
     const sending = { id, subscriber, events: [next], bytes: next.bytes + 2, attempt: 1, replay: null };
     const second = await this.#parts.sender.send(reader.receiver, sending, this.#abort);
-    checkpoint('delivery.sent');
+    checkpoint('delivery.next');
     const isAccepted = second !== undefined && 'status' in second && second.status >= 200 && second.status < 300;
     if (!isAccepted) return this.#retry(reader, retry);
     return this.#giveUp(reader, batch, answer, { code: 'refused', runAtMs: null, accepted: next });

@@ -105,7 +105,7 @@ function copyLifecycle(ctx: CourierContext, db: Db): Promise<Page> {
       return nothing;
     }
     const { rows, last, isFull } = await readLifecycle(tx, position, [...topics.keys()], pageSize);
-    checkpoint('relay.read');
+    checkpoint('relay.followed');
     if (last === null) return nothing;
     await movePosition(tx, last, now);
     const copied = rows.map((row) => {

@@ -32,7 +32,7 @@ export class LetterReplay {
     const bytes = Buffer.byteLength(body);
     const sending = { id: batch, subscriber, body, count: events, bytes, attempt: attempts + 1, replay: this.#replay };
     const answer = await this.#sender.send(receiver, sending, abort);
-    checkpoint('replay.sent');
+    checkpoint('replay.letter');
     if (answer === undefined) return undefined;
     const verdict = judge(answer);
     switch (verdict.kind) {

@@ -16,7 +16,7 @@ const definitionLimits = {
   growth: 16,
   maxPerPiece: 512,
   /** A piece of fewer bytes than this is small. */
-  smallBytes: 128 * 1024,
+  smallBytes: 256 * 1024,
 };
 
 export class DefinitionsAnswer {

@@ -28,11 +28,12 @@ const queueTables: readonly QueueTable[] = ['live', 'errand'];
 export function vacuumService(scheduling: Scheduling): Service {
   const { db, sweepMs, processor } = scheduling;
   const sweeps = queueTables.map((table) => new TableSweep(scheduling, table));
+  let waitedMs = 0;
   return processor('vacuum', 'vacuuming the queues', async (signal) => {
     const counts = await countRows(db);
-    for (const sweep of sweeps) await sweep.pass(counts);
-    const waitMs = Math.min(...sweeps.map((sweep) => sweep.leftMs));
-    return () => pause(sweepMs(waitMs), signal);
+    for (const sweep of sweeps) await sweep.pass(counts, waitedMs);
+    waitedMs = Math.min(...sweeps.map((sweep) => sweep.leftMs));
+    return () => pause(sweepMs(waitedMs), signal);
   });
 }
 
@@ -43,7 +44,7 @@ class TableSweep {
   readonly #scheduling: Scheduling;
   readonly #table: QueueTable;
   #waitMs = busyWaitMs;
-  #dueMs = Number.NEGATIVE_INFINITY;
+  #leftMs = 0;
   #changedAtSweep = 0;
   #changedAtCheck = 0;
 
@@ -54,15 +55,16 @@ class TableSweep {
 
   /** Until its next pass. */
   get leftMs(): number {
-    return Math.max(busyWaitMs, this.#dueMs - this.#scheduling.time.now());
+    return this.#leftMs;
   }
 
-  async pass(counts: readonly RowCount[]): Promise<void> {
-    if (this.#scheduling.time.now() < this.#dueMs) return;
+  async pass(counts: readonly RowCount[], waitedMs: number): Promise<void> {
+    this.#leftMs -= waitedMs;
+    if (this.#leftMs > 0) return;
     try {
       await this.#check(counts);
     } finally {
-      this.#dueMs = this.#scheduling.time.now() + this.#waitMs;
+      this.#leftMs = this.#waitMs;
     }
   }
 
