@@ -195,7 +195,11 @@ describe('task', () => {
   it('at most eight of fifty tasks run at once, and all of them run', async () => {
     await makeTaskFile(join(folder, 'turns'));
     const script = `echo + >> ${folder}/turns; sleep 0.05; echo - >> ${folder}/turns`;
-    const runs = await Promise.all(Array.from({ length: 50 }, () => startTask(product, shell(script))));
+    const runs: string[] = [];
+    // at most 32 documents of a tenant may wait
+    while (runs.length < 50) {
+      runs.push(...(await Promise.all(Array.from({ length: 10 }, () => startTask(product, shell(script))))));
+    }
     for (const run of runs) expect(await endOf(product, run)).toMatchObject({ state: 'success' });
     const turns = (await readFile(join(folder, 'turns'), 'utf8')).trim().split('\n');
     let running = 0;
