@@ -40,6 +40,6 @@ export const { names: busCheckpoints, checkpoint } = declareCheckpoints(
   'relay.read',
   // the same for events of the lifecycle log
   'relay.followed',
-  // the page and the position are committed, nobody knows it
+  // the page and the position are committed, but not announced
   'relay.copied',
 );

@@ -6,7 +6,7 @@
 import type { Done, DoneResult, HeldReader } from '../store.ts';
 import type { GroupedWrites } from './grouped-writes.ts';
 
-/** Accepted batches that are not acknowledged. After a crash, so many are sent again. */
+/** The maximum of accepted batches without an acknowledgement. After a crash, these are sent again. */
 const maxUnacked = 16;
 
 /** `held`: all are stored. `moved`: the reader stands elsewhere, load it again. `over`: this courier does not hold it. */

@@ -18,7 +18,7 @@ type Explanation = CallAnswer<Endpoints['GET /api/explain/delivery/{id}']>;
 type Findings = { readonly state: Explanation['state']; readonly findings: readonly Finding[] };
 
 const batchPattern = /^([0-9a-f]{8})_(\d+|r)_(\d+)_(\d+)$/;
-/** A courier that was not heard of for so long is gone. */
+/** A courier without a beat for this long counts as gone. */
 const courierLifeMs = 15_000;
 
 async function explain(ctx: ApiContext, caller: Caller | undefined, id: string): Promise<Explanation> {
@@ -114,7 +114,7 @@ async function stopFinding(ctx: ApiContext, subscriber: Subscriber): Promise<Fin
   );
 }
 
-/** Empty if a courier is alive, or nobody can know. */
+/** Empty if a courier is alive, or if the shell cannot tell. */
 async function courierFinding(ctx: ApiContext): Promise<Finding[]> {
   const couriers = await ctx.directory.couriers?.(new Date(ctx.time.now() - courierLifeMs));
   if (couriers === undefined || couriers.length > 0) return [];

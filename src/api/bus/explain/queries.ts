@@ -42,7 +42,7 @@ export async function countUnfanned(db: Db): Promise<number> {
   return row.n;
 }
 
-/** Who changed its state last. */
+/** The actor of the last change of its state. */
 export async function lastStateChange(
   db: Db,
   { id }: Subscriber,

@@ -21,7 +21,7 @@ async function subscribeCaller({ body, caller }: Input<Endpoints['POST /bus/subs
   await subscribe(ctx, author(ctx, caller), identityOf(caller), body);
 }
 
-/** The array of Routemaster ends after so many subscribers, or a megabyte; the header `Link` has the next page. */
+/** Routemaster's array ends after this many subscribers, or a megabyte; the header `Link` has the next page. */
 const maxListed = 1_000;
 
 async function list({ query, caller }: Input<Endpoints['GET /bus/subscriptions']>, ctx: ApiContext) {
