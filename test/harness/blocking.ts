@@ -5,6 +5,7 @@
  * the result is never more than the processor time that the process used meanwhile, and the best of several tries counts.
  */
 import { Agent, get } from 'node:http';
+import { Agent as SecureAgent, get as getSecurely } from 'node:https';
 import { readProcessStat } from '../../src/kernel/process/process-stat.ts';
 
 export interface Watched {
@@ -24,7 +25,7 @@ export async function measureBlocking(watched: Watched, work: () => Promise<void
 }
 
 async function measureOnce({ url, pid }: Watched, work: () => Promise<void>): Promise<number> {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const agent = makeAgent(url);
   let isOver = false;
   let longestMs = 0;
   const ask = async (): Promise<void> => {
@@ -52,8 +53,14 @@ async function measureOnce({ url, pid }: Watched, work: () => Promise<void>): Pr
   return Math.min(longestMs, after - before);
 }
 
+function makeAgent(url: string): Agent {
+  const options = { keepAlive: true, maxSockets: 1 };
+  return url.startsWith('https:') ? new SecureAgent({ ...options, rejectUnauthorized: false }) : new Agent(options);
+}
+
 function answerOf(url: string, agent: Agent): Promise<void> {
+  const send = url.startsWith('https:') ? getSecurely : get;
   return new Promise((resolve, reject) => {
-    get(url, { agent }, (answer) => answer.resume().on('end', resolve).on('error', reject)).on('error', reject);
+    send(url, { agent }, (answer) => answer.resume().on('end', resolve).on('error', reject)).on('error', reject);
   });
 }

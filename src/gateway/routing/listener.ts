@@ -2,7 +2,7 @@
  * The listening socket: HTTP or HTTPS, with the WebSocket of logs.
  *
  * 1. Limits apply to each client: the time for the TLS handshake, to send headers and body, and the number of waiting requests
- *    on a connection.
+ *    on a connection. TLS handshakes are limited in number, too (`handshakes.ts`).
  * 2. Only a WebSocket handshake for a log is an upgrade. Any other `Upgrade` header (such as `h2c`) is ignored, as HTTP requires.
  * 3. `stop` rejects new requests and ends idle connections; open streams get half a second.
  */
@@ -10,11 +10,13 @@ import { readFile } from 'node:fs/promises';
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { getRequestListener } from '@hono/node-server';
 import { MillraceError } from '../../errors.ts';
 import type { Service } from '../../kernel/service.ts';
 import type { PublishRoute } from '../bus/publish-route.ts';
 import type { Gateway } from './gateway.ts';
+import { Handshakes } from './handshakes.ts';
 import { makeIncoming } from './incoming-message.ts';
 import { isLogSocket, type LogSocket, makeLogSocket } from './log-socket.ts';
 import { oneAtATime } from './pipelining.ts';
@@ -54,6 +56,7 @@ const usualHandshakeMs = 10_000;
 
 export function makeListener(options: ListenerOptions): Listener {
   let server: Server | undefined;
+  let handshakes: Handshakes | undefined;
   const logSocket = makeLogSocket(options.gateway);
   const url = (): string => {
     const { port } = (server?.address() ?? { port: options.port }) as AddressInfo;
@@ -65,6 +68,7 @@ export function makeListener(options: ListenerOptions): Listener {
     async start() {
       if (server) return;
       const made = await createServer(options, logSocket);
+      handshakes = options.tls && limitHandshakes(made, options.handshakeMs);
       await listen(made, options);
       server = made;
     },
@@ -74,6 +78,7 @@ export function makeListener(options: ListenerOptions): Listener {
       if (running === undefined) return;
       const closed = new Promise<void>((resolve) => running.close(() => resolve()));
       running.closeIdleConnections();
+      handshakes?.close();
       logSocket.close();
       // followed streams never end by themselves
       const timer = setTimeout(() => running.closeAllConnections(), 500);
@@ -115,6 +120,16 @@ async function createServer(
   // a client's broken handshake, or too few file descriptors, must not end the server
   server.on('error', () => {});
   return server;
+}
+
+/** Connections come to the server's own listener when their handshake may begin. */
+function limitHandshakes(server: Server, waitMs = usualHandshakeMs): Handshakes {
+  const listeners = server.listeners('connection');
+  const handshakes = new Handshakes((socket) => listeners.forEach((accept) => accept.call(server, socket)), { waitMs });
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => handshakes.add(socket));
+  server.on('secureConnection', (socket: TLSSocket) => handshakes.succeed(socket));
+  return handshakes;
 }
 
 async function readTls({ cert, key }: NonNullable<ListenerOptions['tls']>): Promise<{ cert: Buffer; key: Buffer }> {
