@@ -274,17 +274,10 @@ export async function fenceHosts(tx: Db, hostIds: readonly string[]): Promise<Te
   return terminatedOf(rows);
 }
 
-/** Hosts that are told to leave: those without a tenant, and those whose tenants move to others. */
-export interface Dismissed {
-  readonly idle: readonly string[];
-  readonly needless: readonly string[];
-}
-
-/** Returns the number of dismissed hosts. A host that is no longer idle stays. */
-export function dismissHosts(tx: Db, { idle, needless }: Dismissed): Promise<number> {
+/** Tells idle hosts to leave, and returns their number. A host that is no longer idle stays. */
+export function dismissHosts(tx: Db, idle: readonly string[]): Promise<number> {
   return tx.exec(sql`
     update host set leaving = true
-     where not leaving
-       and (id = any(${needless}::uuid[])
-            or (id = any(${idle}::uuid[]) and not exists (select from launch where launch.host_id = host.id)))`);
+     where not leaving and id = any(${idle}::uuid[])
+       and not exists (select from launch where launch.host_id = host.id)`);
 }

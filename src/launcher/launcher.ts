@@ -33,15 +33,7 @@ import {
 } from './discovery/discovery.ts';
 import { Discovery } from './discovery/writes.ts';
 import { findFates } from './hosts/host-fates.ts';
-import {
-  type Dismissed,
-  type LaunchHost,
-  readClock,
-  readEntries,
-  readHosts,
-  readMessages,
-  readSlots,
-} from './launch-queries.ts';
+import { type LaunchHost, readClock, readEntries, readHosts, readMessages, readSlots } from './launch-queries.ts';
 import { isTakenOver, Lease } from './lease.ts';
 import type { LaunchEntry } from './ledger.ts';
 import { type EnginesPort, Looks } from '../loader/inspections.ts';
@@ -72,7 +64,7 @@ export interface LauncherOptions {
   readonly embedded: boolean;
   /** The running release. One host of it is kept even without a tenant. */
   readonly version: string;
-  /** How long any other host may be idle or needless before it is dismissed; default: a minute. */
+  /** How long any other host may be idle before it is dismissed; default: a minute. */
   readonly idleHostMs?: number;
   /** Maximum number of hosts per engine version. Tenants' own hosts do not count. */
   readonly mostHosts: number;
@@ -130,7 +122,7 @@ class Launcher {
   #isAway = false;
   #recoveredMs = Number.NEGATIVE_INFINITY;
   readonly #throttle = new LogThrottle();
-  readonly #spareSince = new Map<string, number>();
+  readonly #idleSince = new Map<string, number>();
   readonly #suspectHosts = new SuspectHosts();
   readonly service: Service;
 
@@ -241,7 +233,7 @@ class Launcher {
   #begin(epoch: number | undefined): void {
     const { log } = this.#options;
     this.#epoch = epoch;
-    for (const memory of [this.#known, this.#spareSince, this.#suspectHosts]) memory.clear();
+    for (const memory of [this.#known, this.#idleSince, this.#suspectHosts]) memory.clear();
     this.#isNew = true;
     this.#watch.forget();
     this.#tenantOids = new Set();
@@ -354,17 +346,17 @@ class Launcher {
     for (const change of plan.changes) if (change.isNews) logChange(log, change);
   }
 
-  /** Hosts that have been idle or needless for `idleHostMs`. The last host of the running release stays. */
-  #chooseDismissed(plan: Plan, { now, hosts }: World): Dismissed {
+  /** Hosts that have been idle for `idleHostMs`. The last host of the running release stays. */
+  #chooseDismissed(plan: Plan, { now, hosts }: World): string[] {
     const { version, idleHostMs = usualIdleHostMs } = this.#options;
     const nowMs = now.getTime();
-    const spared = new Set([...plan.idle, ...plan.needless].map(({ id }) => id));
-    for (const id of this.#spareSince.keys()) if (!spared.has(id)) this.#spareSince.delete(id);
-    for (const id of spared) if (!this.#spareSince.has(id)) this.#spareSince.set(id, nowMs);
-    const isLong = ({ id }: LaunchHost): boolean => nowMs - (this.#spareSince.get(id) ?? nowMs) >= idleHostMs;
+    const idle = new Set(plan.idle.map(({ id }) => id));
+    for (const id of this.#idleSince.keys()) if (!idle.has(id)) this.#idleSince.delete(id);
+    for (const id of idle) if (!this.#idleSince.has(id)) this.#idleSince.set(id, nowMs);
+    const isLong = ({ id }: LaunchHost): boolean => nowMs - (this.#idleSince.get(id) ?? nowMs) >= idleHostMs;
     let spare = hosts.filter(({ engine, leaving }) => engine === version && !leaving).length - 1;
-    const idle = plan.idle.filter(isLong).filter(({ engine }) => engine !== version || spare-- > 0);
-    return { idle: idle.map(({ id }) => id), needless: plan.needless.filter(isLong).map(({ id }) => id) };
+    const dismissed = plan.idle.filter(isLong).filter(({ engine }) => engine !== version || spare-- > 0);
+    return dismissed.map(({ id }) => id);
   }
 }
 

@@ -78,7 +78,7 @@ async function turn(
     keepsSpares: false,
     hostFaults: new Map(),
   });
-  return writePlan(on, { plan, epoch: 0, at: now, dismissed: { idle: [], needless: [] }, without, again });
+  return writePlan(on, { plan, epoch: 0, at: now, dismissed: [], without, again });
 }
 
 /** Does the work while another session has locked these rows. */

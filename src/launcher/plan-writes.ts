@@ -8,7 +8,6 @@ import { formatReason } from '../control/format-reason.ts';
 import { isolateRejected } from '../kernel/isolate-rejected.ts';
 import { type Db, sql } from '../kernel/sql.ts';
 import {
-  type Dismissed,
   dismissHosts,
   fenceHosts,
   holdTenants,
@@ -29,7 +28,8 @@ export interface PlanWrite {
   readonly plan: Plan;
   readonly epoch: number;
   readonly at: Date;
-  readonly dismissed: Dismissed;
+  /** Idle hosts that are told to leave. */
+  readonly dismissed: readonly string[];
   /** Owners that are left out, because their rows were rejected recently. */
   readonly without: ReadonlySet<Whose>;
   /** Owners among them that are retried, each by itself, after all others. */
@@ -49,10 +49,9 @@ export interface Written {
 
 /** Decisions that are written in one transaction. */
 interface Part extends Pick<Plan, 'lost' | 'changes' | 'slots' | 'messages' | 'unsent'> {
-  readonly dismissed: Dismissed;
+  readonly dismissed: readonly string[];
 }
 
-const noHosts: Dismissed = { idle: [], needless: [] };
 /** Lock timeout of all attempts after the first, so that isolating locked rows does not take long. */
 const isolationLockTimeout = '100ms';
 
@@ -89,7 +88,7 @@ export async function writePlan(db: Db, wish: PlanWrite): Promise<Written> {
 function planOf(plan: Plan, isIn: (whose: Whose) => boolean): Plan {
   return {
     ...plan,
-    ...partOf({ ...plan, dismissed: noHosts }, isIn),
+    ...partOf({ ...plan, dismissed: [] }, isIn),
     changedOrders: plan.changedOrders.filter(({ tenantId }) => isIn(tenantId)),
     hinted: new Set([...plan.hinted].filter(isIn)),
     forget: new Set([...plan.forget].filter(isIn)),
@@ -103,7 +102,7 @@ function partOf(whole: Part, isIn: (whose: Whose) => boolean): Part {
   const ofSlots = (rows: readonly Slot[]): Slot[] => rows.filter(({ tenantId }) => isIn(tenantId));
   return {
     lost: isIn(null) ? lost : [],
-    dismissed: isIn(null) ? dismissed : noHosts,
+    dismissed: isIn(null) ? dismissed : [],
     changes: changes.filter(({ entry }) => isIn(entry.tenant.id)),
     slots: { removed: ofSlots(slots.removed), added: ofSlots(slots.added), changed: ofSlots(slots.changed) },
     messages: messages.filter(({ tenantId }) => isIn(tenantId)),
@@ -113,7 +112,7 @@ function partOf(whole: Part, isIn: (whose: Whose) => boolean): Part {
 
 function isEmpty({ lost, changes, slots, messages, unsent, dismissed }: Part): boolean {
   const slotChanges = slots.removed.length + slots.added.length + slots.changed.length;
-  const hosts = lost.length + dismissed.idle.length + dismissed.needless.length;
+  const hosts = lost.length + dismissed.length;
   return hosts + changes.length + slotChanges + messages.length + unsent.length === 0;
 }
 
@@ -121,7 +120,7 @@ function isEmpty({ lost, changes, slots, messages, unsent, dismissed }: Part): b
 function ownersIn({ lost, changes, slots, messages, unsent, dismissed }: Part): Whose[] {
   const rows = [...slots.removed, ...slots.added, ...slots.changed, ...messages, ...unsent];
   const ids = new Set([...changes.map(({ entry }) => entry.tenant.id), ...rows.map(({ tenantId }) => tenantId)]);
-  const hasOwnerless = lost.length + dismissed.idle.length + dismissed.needless.length > 0;
+  const hasOwnerless = lost.length + dismissed.length > 0;
   return [...(hasOwnerless || ids.has(null) ? [null] : []), ...[...ids].filter((id) => id !== null)];
 }
 
@@ -142,8 +141,7 @@ async function writePart(tx: Db, part: Part, at: Date): Promise<Pick<Written, 'a
   await writeSlots(tx, { ...slots, added });
   if (messages.length > 0) await writeMessages(tx, messages);
   if (unsent.length > 0) await sendUnsent(tx, unsent, at);
-  const isAny = dismissed.idle.length + dismissed.needless.length > 0;
-  const leaving = isAny ? await dismissHosts(tx, dismissed) : 0;
+  const leaving = dismissed.length > 0 ? await dismissHosts(tx, dismissed) : 0;
   const versionEvents = await noteVersions(tx, kept.filter(({ isFound }) => isFound).map(foundVersion));
   const drafts = kept.filter(({ isNews }) => isNews).map(draftOf);
   for (const actor of new Set(versionEvents.map((each) => each.actor))) {
@@ -151,7 +149,7 @@ async function writePart(tx: Db, part: Part, at: Date): Promise<Pick<Written, 'a
     await append(tx, tenantTopic, ofActor, { actor, at });
   }
   if (drafts.length > 0) await append(tx, tenantTopic, drafts, { actor: 'installation', at });
-  return { any: leaving > 0 || !isEmpty({ ...part, dismissed: noHosts }), left };
+  return { any: leaving > 0 || !isEmpty({ ...part, dismissed: [] }), left };
 }
 
 function tenantsToHold(changes: readonly Change[], slots: SlotChanges): string[] {

@@ -31,6 +31,7 @@ export interface TenantApi extends TenantDatabase {
   as(caller: Caller | undefined): Client<TenantEndpoints>;
   /** Sends a plain request that no typed client would send. */
   fetch(method: string, path: string, options?: FetchOptions): Promise<Response>;
+  send(request: Request, caller: Caller | undefined): Promise<Response>;
   /** Hints sent since the last `heard.splice(0)`: `events`, `triggers ["…"]`… */
   readonly heard: string[];
   /** Moves the clock ahead by this many milliseconds. */
@@ -134,6 +135,7 @@ export async function makeTenantApi({ name = 'default', localTasks }: TenantOpti
     ...database,
     ctx,
     as,
+    send,
     call: as(keyOf('operator')),
     fetch: (method, path, { caller, body, headers } = {}) =>
       send(

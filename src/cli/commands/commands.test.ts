@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { MillraceError } from '../../errors.ts';
 import { newId } from '../../kernel/id.ts';
+import { sql } from '../../kernel/sql.ts';
 import {
-  type LocalServer,
   type Ran,
   shell,
   type ShellOptions,
@@ -14,15 +14,13 @@ import {
   plainInstallation,
 } from '../../../test/harness/cli/shell.ts';
 import type { ReasonCode } from '../../control/reasons.ts';
-import { jobViews, makeWorld, type World } from '../../../test/harness/cli/world.ts';
+import { startTenantServer, type TenantServer } from '../../../test/harness/cli/tenant-server.ts';
 
 const made = { created_at: '2026-01-01T00:00:00Z', created_by: 'root', expires_at: null };
 const ciKey = { id: newId(), identity: newId(), name: 'ci', role: 'operator', tenant: null } as const;
 
 const at = '2030-01-01T00:00:00.000Z';
-let world: World;
-let server: LocalServer;
-let stash: Map<string, string>;
+let server: TenantServer;
 let healthy = true;
 let stopped: ReasonCode | null = null;
 let isSilent = false;
@@ -89,46 +87,38 @@ const fixed: SomeHandlers = {
   }),
   'DELETE /api/sessions/{id}': async () => {},
   'DELETE /api/sessions': async () => ({ ended: 7 }),
-  'GET /api/stash': async () => [...stash.keys()],
-  'PUT /api/stash/{key}': async ({ params, body }) => void stash.set(params.key, body.toString('hex')),
-  'DELETE /api/stash/{key}': async ({ params }) => {
-    if (!stash.delete(params.key)) throw new MillraceError('not_found', `there is no entry ${params.key}`);
-  },
-  'PUT /api/projects/{id}/stash/{key}': async ({ params, body }) =>
-    void stash.set(`${params.id}/${params.key}`, body.toString('utf8')),
-  'GET /api/projects/{id}': async ({ params }) => ({
-    id: params.id,
-    name: 'p',
-    description: '',
-    num_jobs: 3,
-    running_tasks: 0,
-    waiting_tasks: 0,
-    succeeded_tasks_last_hour: 0,
-    failed_tasks_last_hour: 0,
-    error_tasks_last_hour: 0,
-  }),
-  'DELETE /api/projects/{id}': async ({ params }) => {
-    for (const [name, { id }] of world.projects) if (id === params.id) world.projects.delete(name);
-  },
 };
 
+async function findJob() {
+  const found = await server.tenant.call('GET /api/jobs', { query: { project: 'p', name: 'j' } });
+  if ('items' in found) throw new Error('a job was expected, and not a page of jobs');
+  return found;
+}
+
+/** The bytes of an entry of the tenant's or the project's stash. */
+async function readStash(name: string): Promise<Buffer> {
+  const { db, ctx } = server.tenant;
+  const { data } = await db.one<{ data: Buffer }>(sql`
+    select data from global_stash where name = ${name} union all select data from project_stash where name = ${name}`);
+  return ctx.secrets.decrypt(data);
+}
+
 beforeAll(async () => {
-  world = makeWorld(['p']);
-  server = await startLocalServer({ ...world.handlers, ...jobViews(world), ...fixed });
+  server = await startTenantServer([], fixed);
 });
 afterAll(() => server.stop());
 beforeEach(async () => {
-  stash = new Map();
   healthy = true;
-  const document = "project: p\nname: j\ndescription: ''\ntriggers: []\ntasks: [{name: t}]\n";
-  await cli(['apply', '-f', '-', '--create-project'], { stdin: document });
+  const daily = `{name: daily, start: ${at}, period: 1d, offset: -1m}`;
+  const document = `project: p\nname: j\ndescription: ''\ntriggers: [${daily}]\ntasks: [{name: t}]\n`;
+  expect((await cli(['apply', '-f', '-', '--create-project'], { stdin: document })).code).toBe(0);
   server.calls.length = 0;
 });
 
 describe('jobs and projects', () => {
   it('jobs and projects are listed as tables, and as JSON', async () => {
     expect((await cli(['projects'])).stdout).toMatch(/^PROJECT +ID +DESCRIPTION\np /);
-    expect((await cli(['jobs'])).stdout).toMatch(/^PROJECT +JOB +STATE .*\np +j +live +1 +2030-01-01T00:00:00Z/);
+    expect((await cli(['jobs'])).stdout).toMatch(/^PROJECT +JOB +STATE .*\np +j +live +1 +20/);
     expect(JSON.parse((await cli(['jobs', '--project', 'p', '--json'])).stdout)).toMatchObject([
       { project: 'p', name: 'j' },
     ]);
@@ -136,35 +126,37 @@ describe('jobs and projects', () => {
   });
 
   it('a job is shown by name and by id', async () => {
+    await cli(['activate', 'p/j', 't', at]);
     const { code, stdout } = await cli(['job', 'p/j']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^job: +p\/j$/m);
     expect(stdout).toMatch(/^daily +every 1d -1m/m);
-    expect(stdout).toMatch(/^2030-01-01T00:00:00Z +1 success$/m);
-    expect(stdout).toMatch(/^now: +1 running, 2 ready$/m);
-    expect(stdout).toMatch(/^2029-12-31T00:00:00Z +1 ready$/m);
-    const [id = ''] = world.jobs.keys();
+    expect(stdout).toMatch(/^2030-01-01T00:00:00Z +1 ready$/m);
+    expect(stdout).toMatch(/^now: +0 running, 1 ready$/m);
+    expect(stdout).toMatch(/^next: +2029-12-31T23:59:00Z by daily for 2030-01-01T00:00:00Z$/m);
+    const { id } = await findJob();
     expect(JSON.parse((await cli(['job', id, '--json'])).stdout)).toMatchObject({ id, tasks: [{ name: 't' }] });
   });
 
   it('a job is paused and unpaused', async () => {
     await cli(['pause', 'p/j']);
-    expect([...world.jobs.values()][0]?.paused).toBe(true);
+    expect((await findJob()).paused).toBe(true);
+    expect((await cli(['job', 'p/j'])).stdout).toMatch(/^next: +-$/m);
     expect((await cli(['unpause', 'p/j'])).stdout).toBe('p/j is live\n');
-    expect([...world.jobs.values()][0]?.paused).toBe(false);
+    expect((await findJob()).paused).toBe(false);
   });
 
   it('an unknown job, project or task ends the command with 5 and a message', async () => {
     const { code, stdout, stderr } = await cli(['job', 'p/none']);
     expect({ code, stdout }).toEqual({ code: 5, stdout: '' });
-    expect(stderr).toMatch(/^error: there is no such job\n$/);
+    expect(stderr).toMatch(/^error: job not found: p\/none\n$/);
     expect((await cli(['activate', 'p/j', 'none', at])).stderr).toContain('its tasks: t');
   });
 
   it('a task can be activated, and an instant cleared', async () => {
     expect((await cli(['activate', 'p/j', 't', '2030-01-01T01:00:00+01:00'])).stdout).toMatch(/^[0-9a-f-]{36}\n$/);
     expect(server.calls.at(-1)).toContain(`/tokens/${encodeURIComponent(at)}`);
-    expect((await cli(['clear', 'p/j', at])).stdout).toBe('2 tokens of 2030-01-01T00:00:00Z cleared\n');
+    expect((await cli(['clear', 'p/j', at])).stdout).toBe('1 token of 2030-01-01T00:00:00Z cleared\n');
     const nothing = 'nothing to clear: the job has no tokens at 2031-01-01T00:00:00Z\n';
     expect((await cli(['clear', 'p/j', '2031-01-01T00:00:00Z'])).stdout).toBe(nothing);
     expect((await cli(['clear', '--help'])).stdout).toMatch(/Queued and\s+running\s+runs\s+are\s+left\s+alone;/);
@@ -173,12 +165,12 @@ describe('jobs and projects', () => {
   it('jobs and projects are deleted only with --yes or a confirmation', async () => {
     expect(await cli(['delete', 'job', 'p/j'])).toMatchObject({ code: 2, stdout: '' });
     expect((await cli(['delete', 'job', 'p/j'], { tty: true, stdin: '' })).code).toBe(1);
-    expect(world.jobNames()).toEqual(['p/j']);
+    expect(await server.jobNames()).toEqual(['p/j']);
     expect((await cli(['delete', 'job', 'p/j', '--yes'])).stdout).toBe('job p/j is deleted\n');
-    expect(world.jobNames()).toEqual([]);
+    expect(await server.jobNames()).toEqual([]);
     const asked = await cli(['delete', 'project', 'p'], { tty: true, stdin: 'yes\n' });
-    expect(asked.stderr).toContain('Delete the project p with 3 jobs? [y/N]');
-    expect(world.projects.size).toBe(0);
+    expect(asked.stderr).toContain('Delete the project p with 0 jobs? [y/N]');
+    expect(await server.tenant.call('GET /api/projects')).toEqual([]);
   });
 });
 
@@ -199,15 +191,15 @@ describe('stash commands', () => {
     );
     await cli(['stash', 'set', 'x', '--file', 'f', '--project', 'p'], { cwd: folder });
     await rm(folder, { recursive: true });
-    expect(stash.get('a/b')).toBe('00ff0a');
-    expect(stash.get(`${world.projects.get('p')?.id}/x`)).toBe('from file\n');
+    expect(await readStash('a/b')).toEqual(Buffer.of(0, 255, 10));
+    expect((await readStash('x')).toString()).toBe('from file\n');
   });
 
   it('names in the stash are listed and deleted', async () => {
-    stash.set('k', '');
-    expect((await cli(['stash', 'list'])).stdout).toBe('k\n');
+    await cli(['stash', 'set', 'k'], { stdin: 'v' });
+    expect((await cli(['stash', 'list'])).stdout).toMatch(/^k$/m);
     expect((await cli(['stash', 'delete', 'k'])).code).toBe(0);
-    expect((await cli(['stash', 'delete', 'k'])).code).toBe(5);
+    expect((await cli(['stash', 'list'])).stdout).not.toMatch(/^k$/m);
   });
 });
 

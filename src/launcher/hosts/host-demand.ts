@@ -1,14 +1,12 @@
-/** Decides which hosts are missing, which are idle, and which are needless because their tenants fit into other hosts. */
+/** Decides which hosts are missing and which are idle. A host with a tenant is never dismissed, so no tenant restarts to save one. */
 import type { LaunchHost } from '../launch-queries.ts';
 import type { Ledger } from '../ledger.ts';
-import { type Guest, needless, type Room, sparesWanted } from './placement.ts';
+import { type Room, sparesWanted } from './placement.ts';
 import { roomsOf } from '../start-tenants.ts';
 
 export interface HostDemand {
   /** Hosts of launchers that are without a tenant. */
   readonly idle: readonly LaunchHost[];
-  /** Hosts of launchers whose tenants might as well run in others. */
-  readonly needless: readonly LaunchHost[];
   /** engine → how many more hosts are needed */
   readonly missing: ReadonlyMap<string, number>;
 }
@@ -28,7 +26,6 @@ export function demandHosts(
   const spares = keepsSpares ? sparesWanted(roomsOf(ledger, alive), mostHosts) : new Map<string, number>();
   return {
     idle: idleHosts(ledger, alive, spares),
-    needless: needlessHosts(ledger, alive),
     missing: withSpares(ledger, alive, missing, spares),
   };
 }
@@ -78,13 +75,3 @@ function withSpares(
  * that start again meanwhile.
  */
 const maxAtOnce = 2;
-
-/** A host is kept while one of its tenants has not started, or another host of its engine leaves. */
-function needlessHosts(ledger: Ledger, alive: readonly LaunchHost[]): LaunchHost[] {
-  const byId = new Map(alive.map((host) => [host.id, host]));
-  const leaving = new Set(alive.filter((host) => host.leaving).map(({ engine }) => engine));
-  const isUp = ({ tenantId }: Guest): boolean => ledger.entries.get(tenantId)?.launch?.state === 'STARTED';
-  const mayGo = ({ hostId, engine, guests }: Room): boolean =>
-    byId.get(hostId)?.onDemand === true && !leaving.has(engine) && guests.every(isUp);
-  return needless(roomsOf(ledger, alive), mayGo).flatMap(({ hostId }) => byId.get(hostId) ?? []);
-}

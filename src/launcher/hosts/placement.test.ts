@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Guest, needless, place as placeWithin, type Placements, type Room, sparesWanted } from './placement.ts';
+import { type Guest, place as placeWithin, type Placements, type Room, sparesWanted } from './placement.ts';
 
 let made = 0;
 const guest = (more: Partial<Guest> = {}): Guest => ({
@@ -239,29 +239,5 @@ describe('the host that stands by', () => {
     ],
   ])('is wanted: %s', (_, rooms, most, wanted) => {
     expect(sparesWanted(rooms, most)).toEqual(new Map(wanted));
-  });
-});
-
-describe('a host', () => {
-  const hosts = (rooms: readonly Room[], mayGo: (one: Room) => boolean = () => true): string[] =>
-    needless(rooms, mayGo).map(({ hostId }) => hostId);
-
-  it('is needless when its tenants could as well run in another', () => {
-    expect(hosts([room('a', many(3)), room('b', many(2)), room('c', many(4))])).toEqual(['b']);
-    expect(hosts([room('a', many(3)), room('b', many(2), '2'), room('c', many(4), '2')])).toEqual(['b']);
-    expect(hosts([room('a', many(1)), room('b', many(2))], ({ hostId }) => hostId !== 'a')).toEqual([]);
-  });
-
-  it.each([
-    ['the only one', [room('a', many(3))]],
-    ['beside one of another engine', [room('a', many(3)), room('b', many(3), '2')]],
-    ['beside empty ones', [room('a', many(3)), room('b')]],
-    ['with a suspect', [room('a', many(2, { suspicion: 1 })), room('b', many(3))]],
-    ['beside a suspect’s', [room('a', many(2)), room('b', many(1, { suspicion: 3 }))]],
-    ['its tenant’s own', [room('a', many(1, { ownHost: true })), room('b', many(3))]],
-    ['beside one that would be too full', [room('a', many(2)), room('b', many(127))]],
-    ['well filled itself', [room('a', many(33)), room('b', many(33))]],
-  ])('is not, when it is %s', (_, rooms) => {
-    expect(hosts(rooms)).toEqual([]);
   });
 });

@@ -207,25 +207,3 @@ export function sparesWanted(rooms: readonly Room[], mostHosts: number): Map<str
 function isShareable({ guests }: Room): boolean {
   return !guests.some(({ ownHost }) => ownHost);
 }
-
-/** So few may have to move, and so many may share a host in the end: far from where hosts are full, or nothing would last. */
-const fewGuests = 32;
-const wellFilled = maxGuests / 2;
-
-/**
- * Hosts whose tenants might as well run in another of their engine, one of each engine: suspects were given room, and nobody
- * is suspected any more. `mayGo`: it may be sent away.
- */
-export function needless(rooms: readonly Room[], mayGo: (room: Room) => boolean): Room[] {
-  const trusted = rooms
-    .filter(({ guests }) => guests.length > 0 && guests.every(({ suspicion, ownHost }) => suspicion === 0 && !ownHost))
-    .toSorted((a, b) => a.guests.length - b.guests.length);
-  const found = new Map<string, Room>();
-  for (const [i, room] of trusted.entries()) {
-    const fits = ({ engine, guests }: Room): boolean =>
-      engine === room.engine && guests.length + room.guests.length <= wellFilled;
-    if (found.has(room.engine) || room.guests.length > fewGuests || !mayGo(room)) continue;
-    if (trusted.slice(i + 1).some(fits)) found.set(room.engine, room);
-  }
-  return [...found.values()];
-}

@@ -83,8 +83,17 @@ const keys: Readonly<Record<string, Caller>> = {
   'Bearer viewer-key': { kind: 'key', role: 'viewer', tenantId: 'default', tenant: 'default', actor: 'viewer' },
 };
 
+interface ServerOptions {
+  readonly port?: number | undefined;
+  /** Answers requests for which there is no handler. */
+  readonly otherwise?: (request: Request, caller: Caller | undefined) => Promise<Response>;
+}
+
 /** Handlers are given the tenant's name as their context. */
-export async function startLocalServer(handlers: SomeHandlers, port = 0): Promise<LocalServer> {
+export async function startLocalServer(
+  handlers: SomeHandlers,
+  { port = 0, otherwise }: ServerOptions = {},
+): Promise<LocalServer> {
   const all: EndpointTable = { ...tenantEndpoints, ...gatewayEndpoints };
   const table = Object.fromEntries(Object.entries(all).filter(([key]) => key in handlers));
   const faults: unknown[] = [];
@@ -103,7 +112,9 @@ export async function startLocalServer(handlers: SomeHandlers, port = 0): Promis
     const caller = keys[request.headers.get('authorization') ?? ''];
     const inner = new Request(`http://local${path}${search}`, request);
     const notFound = new MillraceError('not_found', `nothing is served at ${pathname}`);
-    return (await route(inner, tenant, caller)) ?? problemResponse(notFound, () => {});
+    return (
+      (await route(inner, tenant, caller)) ?? (await otherwise?.(inner, caller)) ?? problemResponse(notFound, () => {})
+    );
   }
 
   function drop(): void {

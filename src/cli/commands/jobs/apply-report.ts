@@ -62,10 +62,11 @@ function showResult(out: Output, result: Result): void {
   const [mark, style] = outcomeStyles[result.outcome];
   const title = oneLine(jobKey(result));
   if (result.outcome === 'failed') {
-    out.line(
-      `${out.paint(style, `${mark} ${title} failed`)} (${oneLine(result.file)}): ${oneLine(result.error.message)}`,
-    );
-    for (const fault of result.error.faults) out.line(`    ${oneLine(`${fault.path}: ${fault.message}`)}`);
+    const { message, faults } = result.error;
+    // the message of an error with faults is the list of these
+    const reason = faults.length > 0 ? '' : `: ${oneLine(message)}`;
+    out.line(`${out.paint(style, `${mark} ${title} failed`)} (${oneLine(result.file)})${reason}`);
+    for (const fault of faults) out.line(`    ${oneLine(`${fault.path}: ${fault.message}`)}`);
     return;
   }
   const version = result.version === null ? '' : ` (version ${result.version})`;

@@ -13,7 +13,7 @@ afterEach(async () => {
   server = undefined;
 });
 const start = async (handlers: SomeHandlers, port?: number): Promise<LocalServer> => {
-  server = await startLocalServer(handlers, port);
+  server = await startLocalServer(handlers, { port });
   return server;
 };
 

@@ -2,7 +2,6 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { MillraceError } from '../../../errors.ts';
 import { newId } from '../../../kernel/id.ts';
 import { type LocalServer, shell, type SomeHandlers, startLocalServer } from '../../../../test/harness/cli/shell.ts';
-import { makeWorld } from '../../../../test/harness/cli/world.ts';
 
 const at = '2030-01-01T00:00:00.000Z';
 const [task, trigger, run, job] = [newId(), newId(), newId(), newId()];
@@ -25,7 +24,7 @@ function why(kind: 'run' | 'token' | 'trigger', id: string) {
 }
 
 const handlers: SomeHandlers = {
-  ...makeWorld(['p']).handlers,
+  'GET /api/projects': async () => ({ id: newId(), name: 'p', description: '' }),
   'GET /api/jobs': async () => ({ id: job, project_id: job, name: 'j', description: '', paused: false }),
   'GET /api/jobs/{id}/tasks': async () => [
     { task_id: task, name: 't', latest_trigger_datetime: null, latest_state: null },
