@@ -4,7 +4,8 @@
  * 1. An errand exists once, whatever its state. Pushing a known one creates no second one (I8).
  * 2. Its states: `scheduled` until its time comes, then `ready`, then `pending` at a worker, then gone. After too many losses
  *    in a row it is `poisoned`: set aside until somebody revives it.
- * 3. A write of a worker names the lease under which it holds the errand. It has no effect if the lease has passed on.
+ * 3. A write of a worker names the lease under which it holds the errand. It has no effect if the lease has passed on. An errand
+ *    that is pushed after its end has a lease that no former errand of its key had.
  * 4. A worker names what it holds in each beat. What it holds without naming it, and everything of a worker that is silent,
  *    comes back.
  * 5. Among ready errands, the one that has been ready for longest is taken first.

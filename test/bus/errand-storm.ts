@@ -1,6 +1,10 @@
 /**
- * Several processes that push, take, finish and lose the same few errands at once, each in an order of its own. Pushed work must be
- * done by a worker that looked after the push (I8), and no call may fail, unless its connection was ended.
+ * Several processes that push, take, finish and lose the same few errands at once, each in an order of its own, while two scrub at
+ * the same time, and answers are lost after their commit.
+ *
+ * 1. Pushed work is done by a worker that looked after the push (I8).
+ * 2. A write under a lease has no effect once a newer lease of the same errand was granted.
+ * 3. No call fails, unless its connection was ended. In the end, every errand that is left can be run.
  */
 import type { Pool } from 'pg';
 import { type Errands, errandLimits, type HeldErrand } from '../../src/errands/contract.ts';
@@ -16,6 +20,8 @@ export interface Storm {
   readonly faults: readonly string[];
   /** Calls whose connection was ended. */
   readonly broken: number;
+  /** Calls that took effect without the caller's knowledge. */
+  readonly unanswered: number;
   /** Errands that workers took. */
   readonly taken: number;
 }
@@ -30,6 +36,8 @@ const processes = 4;
 const steps = 120;
 const keys = Array.from({ length: 10 }, (_, i) => `key ${i}`);
 const application = 'errand storm';
+/** Of the answers, as if the process had died, or its connection had ended, after the commit. */
+const lostAnswers = 0.05;
 
 export async function runStorm(options: StormOptions): Promise<Storm> {
   const database = await makeTenantDatabase();
@@ -52,8 +60,12 @@ class ErrandStorm {
   /** By key: work that was wanted, and up to where it was done. */
   readonly #wanted = new Map<string, number>();
   readonly #done = new Map<string, number>();
+  /** By key: the newest lease that a process was given. */
+  readonly #newest = new Map<string, number>();
   readonly #faults = new Set<string>();
   #broken = 0;
+  #unanswered = 0;
+  #isFinishing = false;
   #taken = 0;
   #nowMs = Date.UTC(2026, 0, 1);
 
@@ -67,7 +79,7 @@ class ErrandStorm {
   async run(): Promise<Storm> {
     await Promise.all(this.#pools.map((pool) => this.#process(postgresErrands(onPool(pool)))));
     await this.#finish(postgresErrands(this.#database.db));
-    return { faults: [...this.#faults], broken: this.#broken, taken: this.#taken };
+    return { faults: [...this.#faults], broken: this.#broken, unanswered: this.#unanswered, taken: this.#taken };
   }
 
   async #process(errands: Errands): Promise<void> {
@@ -92,14 +104,14 @@ class ErrandStorm {
       case 'take':
         return this.#take(errands, worker, held);
       case 'ack':
-        return this.#try('ack', () => errands.ack('main', worker, given()));
+        return this.#write('ack', given(), (some) => errands.ack('main', worker, some));
       case 'nack': {
         const runAt = this.#nowMs + random.int(0, 2_000);
-        return this.#try('nack', () =>
+        return this.#write('nack', given(), (some) =>
           errands.nack(
             'main',
             worker,
-            given().map((each) => ({ ...each, runAt })),
+            some.map((each) => ({ ...each, runAt })),
           ),
         );
       }
@@ -112,13 +124,28 @@ class ErrandStorm {
         return this.#try('beat', () => errands.beat(worker, named, this.#nowMs));
       }
       case 'progress':
-        return this.#try('progress', () => errands.progress('main', worker, this.#shuffled(held)));
+        return this.#write('progress', this.#shuffled(held), (some) => errands.progress('main', worker, some));
       case 'scrub':
-      default:
-        return this.#try('scrub', () =>
-          errands.scrub('main', this.#nowMs - random.int(0, 5_000), errandLimits.mostLosses),
-        );
+      default: {
+        const silentBefore = this.#nowMs - random.int(0, 5_000);
+        const scrub = () => this.#try('scrub', () => errands.scrub('main', silentBefore, errandLimits.mostLosses));
+        await Promise.all([scrub(), scrub()]);
+      }
     }
+  }
+
+  /** A write about held errands. It may concern none that another process holds by now. */
+  async #write(
+    name: string,
+    held: readonly HeldErrand[],
+    call: (held: readonly HeldErrand[]) => Promise<readonly string[]>,
+  ): Promise<void> {
+    // a process that lost an errand and took it again may name both leases
+    const valid = new Set(held.filter(({ key, lease }) => lease >= (this.#newest.get(key) ?? 0)).map(({ key }) => key));
+    await this.#try(name, async () => {
+      for (const key of await call(held))
+        if (!valid.has(key)) this.#faults.add(`${name} had an effect under a lost lease`);
+    });
   }
 
   /** The work is there before its errand is pushed. A push that failed is repeated, as its caller would. */
@@ -129,14 +156,23 @@ class ErrandStorm {
     for (let isPushed = false; !isPushed; )
       await this.#try('push', async () => {
         await errands.push('main', wishes);
-        isPushed = true;
+        isPushed = !this.#isUnanswered();
       });
+  }
+
+  #isUnanswered(): boolean {
+    const isLost = !this.#isFinishing && this.#random.chance(lostAnswers);
+    if (isLost) this.#unanswered += 1;
+    return isLost;
   }
 
   /** A worker does all work that it finds when it has the errand. */
   async #take(errands: Errands, worker: string, held: HeldErrand[]): Promise<void> {
     await this.#try('acquire', async () => {
-      for (const { key, lease } of await errands.acquire('main', worker, this.#random.int(1, 5), this.#nowMs)) {
+      const taken = await errands.acquire('main', worker, this.#random.int(1, 5), this.#nowMs);
+      for (const { key, lease } of taken) this.#newest.set(key, Math.max(lease, this.#newest.get(key) ?? 0));
+      if (this.#isUnanswered()) return;
+      for (const { key, lease } of taken) {
         held.push({ key, lease });
         this.#taken += 1;
         this.#done.set(key, this.#wanted.get(key) ?? 0);
@@ -167,6 +203,7 @@ class ErrandStorm {
   async #finish(errands: Errands): Promise<void> {
     const worker = newId();
     const held: HeldErrand[] = [];
+    this.#isFinishing = true;
     this.#nowMs += 60_000;
     await errands.scrub('main', this.#nowMs, errandLimits.mostLosses);
     await errands.revive('main', keys);

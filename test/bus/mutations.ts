@@ -8,6 +8,8 @@ export const mutations: readonly Mutation[] = [
     'r.queued >= 0 or',
   ]),
   changeFunction('a write needs no lease', ['held_deliveries', 'and e.worker = p_worker and e.lease = a.lease', '']),
+  changeFunction('the position of a reader is ignored', ['deliver_done', 'r.pos = a.from_pos and', '']),
+  changeFunction('a repeated request is stored again', ['number_bus_events', 'and k.at > v_since', 'and false']),
   changeFunction('the end of a batch is not stored', ['cut_short', 'set batch_end = a.batch_end', 'set pos = r.pos']),
   changeFunction('events are counted by former subscriptions', ['fan_out', 'and revision = p_revision', '']),
   changeFunction('a page is counted twice', ['fan_out', 'and fanned = p_from', '']),

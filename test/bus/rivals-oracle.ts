@@ -3,7 +3,8 @@
  *
  * 1. A write under a lease has no effect once a newer lease of the same errand was granted.
  * 2. A reader with queued events has an errand at every moment, so no errand ever has to be mended (I8).
- * 3. A count is never corrected, and no write fails.
+ * 3. What is queued for a reader is at every moment exactly what lies between its position and fan-out (I7). A count is never
+ *    corrected, and no write fails.
  * 4. Every event is accepted, and each key of a strand in order (I7).
  * 5. An event always travels in the same batch, and one batch id always has the same bytes.
  */
@@ -77,15 +78,32 @@ export class RivalsOracle {
     for (const { key, lease } of errands) this.#newest.set(key, Math.max(lease, this.#newest.get(key) ?? 0));
   }
 
-  /** Looks for readers that nobody would serve. */
-  async checkErrands(db: Db): Promise<void> {
-    const { n } = await db.one<{ n: number }>(sql`
-      select count(*) as n
+  /** Looks for readers without an errand, and for counts that are not what the log and the subscriptions say. */
+  async checkReaders(db: Db): Promise<void> {
+    const rows = await db.rows<{ queued: number; counted: number; is_served: boolean }>(sql`
+      select r.queued, c.n as counted,
+             s.state <> 'active' or r.queued = 0 or exists (
+               select from errand e where e.queue = 'main' and e.key = deliver_key(r.subscriber_id, r.strand)) as is_served
         from reader r
         join subscriber s on s.id = r.subscriber_id
-       where r.queued > 0 and s.state = 'active' and s.kind = 'http'
-         and not exists (select from errand e where e.queue = 'main' and e.key = deliver_key(r.subscriber_id, r.strand))`);
-    if (n > 0) this.note('a reader has events queued and no errand');
+       cross join bus_state b
+       cross join lateral (
+         select count(*) as n
+           from bus_event e
+          cross join lateral (
+            select t.topics, t.strands
+              from subscription t
+             where t.subscriber_id = r.subscriber_id and t.from_seq < e.seq
+             order by t.from_seq desc
+             limit 1
+          ) as t
+          where e.seq > r.pos and e.seq <= b.fanned and e.topic_id = any (t.topics)
+            and (e.key_hash::bigint & 4294967295) % t.strands = r.strand
+       ) as c`);
+    for (const { queued, counted, is_served: isServed } of rows) {
+      if (!isServed) this.note('a reader has events queued and no errand');
+      if (queued !== counted) this.note('the count of a reader is not what lies before it');
+    }
   }
 
   /** What one subscriber received, when nothing is left to deliver. */

@@ -1,9 +1,13 @@
 /**
- * Several couriers on one tenant, of which some die, freeze or are slow, while subscriptions change and receivers fail. The oracle
- * says what must hold meanwhile and in the end.
+ * Several couriers on one tenant, of which some die, freeze or are slow, while subscriptions change, pause and resume, receivers
+ * fail, and publishers repeat what was not answered. The oracle says what must hold meanwhile and in the end.
+ *
+ * Now and then the answer of a call is lost after its commit, as with a connection that ends: the courier must repeat the call, or
+ * look again.
  *
  * Time is moved by hand. A frozen or slow call of the store continues when a later round begins, so no test waits for a clock.
  */
+import { pauseSubscriber, resumeSubscriber } from '../../src/bus/subscribers/control.ts';
 import { postgresBusStore } from '../../src/bus/postgres/store.ts';
 import type { BusStore } from '../../src/bus/store.ts';
 import type { Courier } from '../../src/contract/bus.ts';
@@ -12,18 +16,23 @@ import { postgresErrands } from '../../src/errands/postgres.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { deadlineIn } from '../../src/kernel/service.ts';
 import { type Db, onPool, sql } from '../../src/kernel/sql.ts';
-import { many, TestBus } from '../harness/bus.ts';
+import { TestBus } from '../harness/bus.ts';
 import { type BusReceiver, makeBusReceiver } from '../harness/bus-receiver.ts';
 import { HandTime } from '../harness/hand-time.ts';
 import { until } from '../harness/until.ts';
 import { Random } from '../simulation/random.ts';
 import { RivalsOracle } from './rivals-oracle.ts';
+import { makeTopics, RivalsPublisher } from './rivals-publisher.ts';
 
 export interface Rivalry {
   readonly faults: readonly string[];
   readonly kills: number;
   readonly freezes: number;
   readonly changes: number;
+  /** Pauses of a subscriber that resumed later. */
+  readonly pauses: number;
+  /** Answers that were lost after their commit. */
+  readonly lostAnswers: number;
   /** Writes under a lost lease that had no effect. */
   readonly refused: number;
 }
@@ -32,13 +41,17 @@ const rounds = 40;
 /** Writes about a reader that a courier makes under a lease. */
 const writes: ReadonlySet<string> = new Set(['done', 'failed', 'cutShort', 'putBack', 'endIdle', 'reachBarrier']);
 const maxDrainMs = 20_000;
+/** Of the answers of calls of the store and of the errands. */
+const lostAnswers = 0.02;
 
 interface Subscriber {
   readonly id: string;
   readonly path: string;
   /** Several strands at times. */
   readonly isWide: boolean;
+  /** Indexes of topics. */
   topics: readonly number[];
+  isPaused: boolean;
   readonly expected: Map<number, string | number>;
 }
 
@@ -83,20 +96,25 @@ class Rivals {
   readonly #world: TestBus;
   readonly #receiver: BusReceiver;
   readonly #oracle = new RivalsOracle();
+  readonly #publisher: RivalsPublisher;
   readonly #subscribers: Subscriber[] = [];
   readonly #running = new Set<Courier>();
   #couriers: MortalCourier[] = [];
   #isDraining = false;
   #round = makeLatch();
   #thawing: { readonly thaw: () => void; rounds: number }[] = [];
+  #topicIds: readonly number[] = [];
   #kills = 0;
   #freezes = 0;
   #changes = 0;
+  #pauses = 0;
+  #lostAnswers = 0;
 
   constructor(seed: number, world: TestBus, receiver: BusReceiver) {
     this.#random = new Random(`rivals ${seed}`);
     this.#world = world;
     this.#receiver = receiver;
+    this.#publisher = new RivalsPublisher(world.ctx, this.#random, (fault) => this.#oracle.note(fault));
     receiver.reply = () => (this.#random.chance(0.15) ? this.#random.pick([500, 'reset', 503] as const) : 204);
   }
 
@@ -105,12 +123,21 @@ class Rivals {
   }
 
   async run(): Promise<Rivalry> {
+    this.#topicIds = await makeTopics(this.#world.db);
     for (let i = 0; i < 4; i++) await this.#subscribe(i);
     for (let i = 0; i < 3; i++) await this.#startCourier();
     for (let round = 0; round < rounds && this.#oracle.faults.length === 0; round++) await this.#playRound();
     await this.#drain();
     const { faults, refused } = this.#oracle;
-    return { faults, refused, kills: this.#kills, freezes: this.#freezes, changes: this.#changes };
+    return {
+      faults,
+      refused,
+      kills: this.#kills,
+      freezes: this.#freezes,
+      changes: this.#changes,
+      pauses: this.#pauses,
+      lostAnswers: this.#lostAnswers,
+    };
   }
 
   async stop(): Promise<void> {
@@ -119,18 +146,28 @@ class Rivals {
   }
 
   async #subscribe(i: number): Promise<void> {
-    const topics = [1 + (i % 2)];
+    const topics = [i % 2];
     const path = `/${i}`;
     const isWide = i === 3;
     const limits = { max: this.#random.int(1, 9), windowMs: 50 * i, strands: isWide ? 3 : 1 };
-    const id = await this.#world.subscribe({ callback: `${this.#receiver.url}${path}`, topics, ...limits });
-    this.#subscribers.push({ id, path, isWide, topics, expected: new Map() });
+    const callback = `${this.#receiver.url}${path}`;
+    const id = await this.#world.subscribe({ callback, topics: this.#idsOf(topics), ...limits });
+    this.#subscribers.push({ id, path, isWide, topics, isPaused: false, expected: new Map() });
+  }
+
+  #idsOf(topics: readonly number[]): number[] {
+    return topics.map((topic) => this.#topicIds[topic] ?? 0);
   }
 
   async #playRound(): Promise<void> {
     const random = this.#random;
     await this.#publish();
-    if (random.chance(0.2)) await this.#change(random.pick(this.#subscribers));
+    // a change of strands is rare, and the most delicate one
+    const changed = random.pick(
+      random.chance(0.5) ? this.#subscribers : this.#subscribers.filter(({ isWide }) => isWide),
+    );
+    if (random.chance(0.25)) await this.#change(changed);
+    if (random.chance(0.1)) await this.#pauseOrResume(random.pick(this.#subscribers));
     if (random.chance(0.12)) {
       this.#couriers.shift()?.kill();
       this.#kills += 1;
@@ -138,7 +175,7 @@ class Rivals {
     }
     if (random.chance(0.08)) await this.#freeze(random.pick(this.#couriers));
     this.#time.advance(random.int(0, 300));
-    await this.#oracle.checkErrands(this.#world.db);
+    await this.#oracle.checkReaders(this.#world.db);
     this.#thawing = this.#thawing.filter((frozen) => {
       frozen.rounds -= 1;
       if (frozen.rounds < 0) frozen.thaw();
@@ -153,28 +190,32 @@ class Rivals {
   }
 
   async #publish(): Promise<void> {
-    const random = this.#random;
-    const events = many(random.int(1, 15), () => ({ topic: random.int(1, 2), keyHash: random.int(0, 9) }));
-    const seqs = await this.#world.publish(events);
-    for (const [n, seq] of seqs.entries())
-      for (const { topics, isWide, expected } of this.#subscribers) {
-        const { topic = 1, keyHash = 0 } = events[n] ?? {};
-        if (topics.includes(topic)) expected.set(seq, isWide ? keyHash : 'all');
-      }
+    for (const { seq, topic, key } of await this.#publisher.publish())
+      for (const { topics, isWide, expected } of this.#subscribers)
+        if (topics.includes(topic)) expected.set(seq, isWide ? key : 'all');
   }
 
   async #change(subscriber: Subscriber): Promise<void> {
     const random = this.#random;
-    const topics = random.pick([[1], [2], [1, 2]]);
+    const topics = random.pick([[0], [1], [0, 1]]);
     await this.#world.change(subscriber.id, {
       callback: `${this.#receiver.url}${subscriber.path}`,
-      topics,
+      topics: this.#idsOf(topics),
       max: random.int(1, 9),
       windowMs: random.int(0, 200),
       strands: subscriber.isWide ? random.int(1, 4) : 1,
     });
     subscriber.topics = topics;
     this.#changes += 1;
+  }
+
+  async #pauseOrResume(subscriber: Subscriber): Promise<void> {
+    const { ctx, db } = this.#world;
+    const author = { actor: 'key:tests', at: new Date(this.#time.now()) };
+    subscriber.isPaused = !subscriber.isPaused;
+    if (subscriber.isPaused) await pauseSubscriber({ ...ctx, db }, author, subscriber.id, undefined);
+    else await resumeSubscriber({ ...ctx, db }, author, subscriber.id, undefined);
+    if (subscriber.isPaused) this.#pauses += 1;
   }
 
   /** Freezes a courier just before a write, until the others have what it held, and a few rounds more. */
@@ -243,6 +284,10 @@ class Rivals {
             () => Reflect.apply(call, from, args) as Promise<unknown>,
           );
           await pass('');
+          if (!this.#isDraining && this.#random.chance(lostAnswers)) {
+            this.#lostAnswers += 1;
+            throw Object.assign(new Error('the answer was lost'), { code: '08006' });
+          }
           return result;
         };
       },
@@ -259,12 +304,13 @@ class Rivals {
   async #drain(): Promise<void> {
     this.#continueAll();
     const { db, ctx } = this.#world;
+    for (const subscriber of this.#subscribers) if (subscriber.isPaused) await this.#pauseOrResume(subscriber);
     await until(
       'nothing is queued',
       async () => {
         this.#time.advance(500);
         ctx.hints.send('bus');
-        await this.#oracle.checkErrands(db);
+        await this.#oracle.checkReaders(db);
         const { n, fanned } = await db.one<{ n: number; fanned: boolean }>(sql`
           select ((select sum(queued) from reader) + (select count(*) from errand))::bigint as n,
                  (select fanned from bus_state) = (select max(seq) from bus_event) as fanned`);

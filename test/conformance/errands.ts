@@ -58,6 +58,17 @@ export function describeErrands(name: string, makeBench: () => Promise<ErrandBen
     };
 
     describe('pushing', () => {
+      it(`an errand on ${name} that is pushed after its end has a lease that no former one had`, async () => {
+        await push('again');
+        const [former] = await take();
+        await errands.ack('main', worker, [former ?? { key: '', lease: 0 }]);
+        await push('again');
+        const [present] = await take();
+        expect(present?.lease).toBeGreaterThan(former?.lease ?? 0);
+        expect(await errands.ack('main', worker, [former ?? { key: '', lease: 0 }])).toEqual([]);
+        expect(await counts()).toEqual({ ...none, pending: 1 });
+      });
+
       it(`an errand on ${name} exists once, whatever its state`, async () => {
         expect(await push('ready', 'ready')).toBe(1);
         expect(await push('ready')).toBe(0);

@@ -1,6 +1,6 @@
 /**
- * A tenant is upgraded while all roles work on it: triggers fire, workers claim, report and ship logs, users read. It begins at
- * release 0.1.0, and is upgraded to this release and to the next. No run is lost, and the server's log proves that no statement
+ * A tenant is upgraded while all roles work on it: triggers fire, workers claim, report and ship logs, users read, publishers
+ * publish and a courier delivers. It begins at release 0.1.0, whose engine has no bus, and is upgraded to this release and to the next. No run is lost, and the server's log proves that no statement
  * of the old engine came after the migration got its lock. A failed upgrade keeps the old engine, and leaves nothing of the new
  * one.
  */
@@ -12,6 +12,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RoleProcess } from '../chaos/role-process.ts';
 import { CallFailed, makeClient } from '../../src/http/client.ts';
 import { engineVersion } from '../../src/engine/engine.ts';
+import { basic } from '../harness/bus-client.ts';
+import { faultsOfLoad, startBusLoad } from '../harness/bus-load.ts';
+import { type BusReceiver, makeBusReceiver } from '../harness/bus-receiver.ts';
 import { engineBuild, failingMigration, removeEngineBuilds } from '../harness/engine-builds.ts';
 import { TestInstallation } from '../harness/installation.ts';
 import { type Endpoints, millrace } from '../harness/product.ts';
@@ -25,9 +28,13 @@ const name = 'busy';
 
 let world: TestInstallation;
 let worker: RoleProcess;
+let courier: RoleProcess;
+let receiver: BusReceiver;
 beforeAll(async () => {
+  receiver = await makeBusReceiver();
   world = await TestInstallation.start({
     launchers: 1,
+    env: { MILLRACE_BUS_ALLOW_HTTP: 'true', MILLRACE_BUS_ALLOW_CIDRS: '127.0.0.0/8' },
     settings: { log_statement: 'all', log_line_prefix: '@%d|%a|%x|' },
   });
   const better = { version: next, migrations: ['create table kept (id integer)'] };
@@ -38,10 +45,12 @@ beforeAll(async () => {
   await world.call('POST /api/tenants', { body: { name, version: former } });
   await world.started(name);
   worker = new RoleProcess({ name: 'worker', args: ['worker'], env: world.env, mayEnd: () => false });
+  courier = new RoleProcess({ name: 'courier', args: ['courier'], env: world.env, mayEnd: () => false });
 }, 90_000);
 afterAll(async () => {
-  await worker?.release();
+  await Promise.all([worker?.release(), courier?.release()]);
   await world?.close();
+  await receiver?.close();
   await removeEngineBuilds();
 });
 
@@ -107,6 +116,35 @@ async function joins(): Promise<Map<string, number>> {
 
 const upgrade = (to: string) => world.call('POST /api/tenants/{name}/upgrade', { params: { name }, body: { to } });
 
+/** A client key of a tenant. With a callback's path, it is subscribed to `load`. */
+async function busKey(tenant: string, path?: string): Promise<string> {
+  const { key } = await world.call('POST /api/keys', { body: { name: 'shop', role: 'client', tenant } });
+  if (path === undefined) return key;
+  const body = JSON.stringify({ topics: ['load'], callback: `${receiver.url}${path}`, max: 7, timeout: 0 });
+  const answer = await post(tenant, key, 'subscription', body);
+  expect(answer.status).toBe(204);
+  return key;
+}
+
+const post = (tenant: string, key: string, path: string, body: string): Promise<Response> =>
+  fetch(`${world.url}/t/${tenant}/bus/${path}`, { method: 'POST', headers: { authorization: basic(key) }, body });
+
+const batchesAt = (path: string) => receiver.received.filter((batch) => batch.path === path);
+
+const event = JSON.stringify({ type: 'update', url: 'https://shop.example/1' });
+
+describe('two engine versions at once', () => {
+  it('publishing to a tenant whose engine has no bus is answered with 503, and another tenant delivers', async () => {
+    const without = await post(name, await busKey(name), 'topics/load', event);
+    expect([without.status, await without.json()]).toEqual([503, expect.objectContaining({ code: 'no_bus' })]);
+    const key = await busKey('default', '/beside');
+    const posted = await post('default', key, 'topics/load', event);
+    expect(posted.status).toBe(200);
+    const { id } = (await posted.json()) as { id: string };
+    expect(await receiver.acceptedEvents(1, '/beside')).toEqual([Number(id)]);
+  });
+});
+
 describe('upgrade under load', () => {
   it('a tenant of 0.1.0 is upgraded to this release with runs in flight, and loses none', async () => {
     await work();
@@ -123,7 +161,9 @@ describe('upgrade under load', () => {
     expect((await looking).worse).toEqual([]);
   }, 90_000);
 
-  it('an upgrade loses no run, and the old engine sends no statement after the lock was granted', async () => {
+  it('an upgrade loses no run and no event, and the old engine sends no statement after the lock was granted', async () => {
+    const load = startBusLoad({ base: `${world.url}/t/${name}`, key: await busKey(name, '/busy'), topic: 'load' });
+    await receiver.acceptedEvents(50, '/busy');
     const over = new AbortController();
     const looking = look(over.signal);
     const before = (await serverLog()).length;
@@ -137,14 +177,21 @@ describe('upgrade under load', () => {
     const seen = await looking;
     expect(seen.worse).toEqual([]);
     expect(seen.asked).toBeGreaterThan(seen.later);
+    await load.more(50);
+    await load.stop();
+    expect(await faultsOfLoad(load, () => batchesAt('/busy'))).toEqual([]);
     // every statement is logged when it begins: the first one of the migration itself comes after the grant
     const log = (await serverLog()).slice(before);
     const granted = log.findIndex(({ text }) => text.includes('select min(relname) as found'));
     expect(granted).toBeGreaterThan(0);
     const old = log.slice(granted).filter(({ application }) => application.includes(` ${engineVersion} `));
     expect(old).toEqual([]);
-    expect(log.slice(0, granted).some(({ application }) => application.includes(` ${engineVersion} `))).toBe(true);
-    expect(log.slice(granted).some(({ application }) => application.includes(` ${next} `))).toBe(true);
+    for (const role of ['host', 'courier', 'api']) {
+      const isOf = (version: string) => (line: { application: string }) =>
+        line.application.startsWith(`millrace ${role} `) && line.application.includes(` ${version} `);
+      expect(log.slice(0, granted).some(isOf(engineVersion)), role).toBe(true);
+      expect(log.slice(granted).some(isOf(next)), role).toBe(true);
+    }
     expect(await busy()('GET /api/status')).toMatchObject({ build: next });
   }, 90_000);
 

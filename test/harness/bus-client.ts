@@ -1,6 +1,7 @@
 /** Clients of a running product's bus: keys, publishing as a publisher does, and the typed calls. */
 import { type Client, makeClient } from '../../src/http/client.ts';
 import type { Endpoints, Product } from './product.ts';
+import { until } from './until.ts';
 
 export interface BusClient {
   readonly key: string;
@@ -41,6 +42,38 @@ export function busClientOf(url: string, key: string, tenant = 'default'): BusCl
       return numbersIn(JSON.parse(text) as Posted);
     },
   };
+}
+
+export interface Request {
+  /** Up to the path of the bus. */
+  readonly base: string;
+  readonly key: string;
+  readonly topic: string;
+  readonly events: readonly object[];
+  /** Makes all attempts one. */
+  readonly idempotencyKey: string;
+}
+
+const answerWithinMs = 10_000;
+const patienceMs = 90_000;
+
+/** Publishes until the answer is 2xx, as a careful publisher does. Returns the numbers. Throws if the request is refused. */
+export async function publishSurely({ base, key, topic, events, idempotencyKey }: Request): Promise<number[]> {
+  const headers = { authorization: basic(key), 'idempotency-key': idempotencyKey };
+  const body = JSON.stringify(events);
+  return until(
+    'events are acknowledged',
+    async () => {
+      const signal = AbortSignal.timeout(answerWithinMs);
+      const sent = fetch(`${base}/bus/topics/${topic}`, { method: 'POST', headers, body, signal });
+      const answer = await sent.catch(() => undefined);
+      if (answer === undefined || answer.status >= 500 || answer.status === 429) return undefined;
+      const text = await answer.text();
+      if (!answer.ok) throw new Error(`publishing was answered with ${answer.status}: ${text}`);
+      return numbersIn(JSON.parse(text) as Posted);
+    },
+    patienceMs,
+  );
 }
 
 type Posted = { readonly id: string } | { readonly first: string; readonly last: string };

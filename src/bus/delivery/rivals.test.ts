@@ -14,8 +14,8 @@ describe('several couriers', () => {
     expect(rivalry.faults).toEqual([]);
   });
 
-  it('were killed and frozen, met changed subscriptions, and had writes under lost leases refused', () => {
-    for (const counter of ['kills', 'freezes', 'changes', 'refused'] as const)
+  it('were killed and frozen, met changed subscriptions, lost answers, and had writes under lost leases refused', () => {
+    for (const counter of ['kills', 'freezes', 'changes', 'pauses', 'lostAnswers', 'refused'] as const)
       expect(
         played.reduce((sum, rivalry) => sum + rivalry[counter], 0),
         counter,

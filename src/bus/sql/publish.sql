@@ -30,7 +30,9 @@ begin
   values (topic, type, url, nullif(data, 'null'::jsonb), key, clock_timestamp());
   -- a second insert of the errand would wait until the first one's transaction ends
   if pg_try_advisory_xact_lock(7345, 9) then
-    insert into errand (queue, key) values ('aux', '["relay",[]]') on conflict do nothing;
+    insert into errand (queue, key, lease)
+    values ('aux', '["relay",[]]', nextval('errand_seq') % 1000000000)
+    on conflict do nothing;
   end if;
   perform pg_notify('millrace_bus', '');
 end $$;

@@ -19,13 +19,13 @@ export async function lockReaders(tx: Db, subscriber: string): Promise<string[]>
 }
 
 /**
- * Adds errands that do not exist yet. Those that wait for their time, or were set aside, become ready. A pending one is marked,
+ * Adds errands that do not exist yet, with leases that no former ones had. Those that wait for their time, or were set aside, become ready. A pending one is marked,
  * because its courier may have looked for work before this commit.
  */
 export async function pushErrands(tx: Db, queue: 'main' | 'aux', keys: readonly string[]): Promise<void> {
   await tx.exec(sql`
-    insert into errand as e (queue, key)
-    select ${queue}::text, key from unnest(${keys.toSorted()}::text[]) as key
+    insert into errand as e (queue, key, lease)
+    select ${queue}::text, key, nextval('errand_seq') % 1000000000 from unnest(${keys.toSorted()}::text[]) as key
     on conflict (queue, key) do update
        set state = case when e.state = 'p' then e.state else 'r' end, again = e.state = 'p', run_at = null,
            id = nextval('errand_seq'), losses = 0, reason = null
@@ -56,8 +56,7 @@ export async function removeIdleErrands(tx: Db, keys: readonly string[]): Promis
 }
 
 /**
- * Takes the errands away from couriers: what they still write has no effect. The rows stay, because a new row would count its
- * leases from the beginning, and an old lease would seem valid.
+ * Takes the errands away from couriers: what they still write has no effect, because the next lease is another one.
  */
 export async function revokeErrands(tx: Db, keys: readonly string[]): Promise<void> {
   await tx.exec(sql`
