@@ -1,4 +1,7 @@
-/** Checkpoints of the bus. Publishing passes the first ones in a process of the role `api`, a courier passes the others. */
+/**
+ * Checkpoints of the bus. Publishing passes the first ones in a process of the role `api`, the outbox the last ones in a host; a
+ * courier passes the others.
+ */
 import { declareCheckpoints } from '../kernel/checkpoint.ts';
 
 export const { names: busCheckpoints, checkpoint } = declareCheckpoints(
@@ -36,10 +39,12 @@ export const { names: busCheckpoints, checkpoint } = declareCheckpoints(
   'replay.settled',
   // errands of silent couriers came back
   'couriers.scrubbed',
-  // a page of the outbox or of the lifecycle log is read, not copied
-  'relay.read',
-  // the same for events of the lifecycle log
+  // a page of the lifecycle log is read, not copied
   'relay.followed',
   // the page and the position are committed, but not announced
   'relay.copied',
+  // rows of the outbox are taken, not copied
+  'outbox.read',
+  // they are committed to the bus log, but not announced
+  'outbox.copied',
 );

@@ -26,6 +26,8 @@ const hintPayloads = {
   logs: nothing,
   /** Events were published. */
   bus: nothing,
+  /** Events were put into the outbox. A host sends it, because it holds the only connection that listens in the tenant's database. */
+  outbox: nothing,
   /** Messages wait for the conductors with these ids, or for any. */
   flows: z.array(z.string()).readonly(),
   /** A running run must be killed. */

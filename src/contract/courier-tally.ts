@@ -22,7 +22,6 @@ export interface BusTally {
   /** From the acceptance of an event to the 2xx for it. */
   readonly latency: HistogramTally;
   readonly dead_letters: number;
-  readonly dropped: number;
   readonly scrubbed: number;
 }
 

@@ -11,6 +11,10 @@ export interface SchedulerTally {
   readonly runs: number;
   readonly retries: number;
   readonly leases_lost: number;
+  /** Events that SQL has published. Missing in a host of an older build; so is the next one. */
+  readonly published?: number;
+  /** Events of the bus that were dropped before a subscriber had received them. */
+  readonly dropped?: number;
   /** From the due time to the commit, for instants fired when they were due. */
   readonly lateness: { readonly buckets: readonly number[]; readonly seconds: number };
 }

@@ -1,5 +1,5 @@
 /** Counts per tenant what this courier does, from the telemetry events of the bus. */
-import { batchGivenUp, batchSent, errandsScrubbed, eventsDropped } from '../bus/telemetry.ts';
+import { batchGivenUp, batchSent, errandsScrubbed } from '../bus/telemetry.ts';
 import type { BusStanding } from '../contract/bus.ts';
 import {
   type BusTally,
@@ -21,7 +21,6 @@ interface Counts extends BusTally {
   delivery: Histogram;
   latency: Histogram;
   dead_letters: number;
-  dropped: number;
   scrubbed: number;
 }
 
@@ -43,7 +42,6 @@ export class CourierTallies {
       for (const each of latencyMs) observe(counts.latency, latencyBounds, each / 1_000);
     });
     batchGivenUp.on(telemetry, ({ tenant }) => (this.#counts(tenant).dead_letters += 1));
-    eventsDropped.on(telemetry, ({ tenant, events }) => (this.#counts(tenant).dropped += events));
     errandsScrubbed.on(telemetry, ({ tenant, errands }) => (this.#counts(tenant).scrubbed += errands));
   }
 
@@ -72,7 +70,6 @@ export class CourierTallies {
       delivery: emptyHistogram(deliveryBounds),
       latency: emptyHistogram(latencyBounds),
       dead_letters: 0,
-      dropped: 0,
       scrubbed: 0,
     };
     this.#byTenant.set(tenant, counts);

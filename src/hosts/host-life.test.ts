@@ -251,6 +251,21 @@ describe('beats of a host', () => {
     expect(await tallies()).toMatchObject([{ tally: done }, { tally: { fired: 0 } }]);
   });
 
+  it('an event that SQL publishes is in the bus log once it has committed, without any sweep', async () => {
+    const host = await startHost();
+    await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
+    const [tenant] = fleet.tenants.filter(({ row }) => row.id === a);
+    const address = onDatabase(fleet.control.address, tenant?.row.database ?? '');
+    await withClient(address, async (client) => {
+      await client.query("select millrace.publish('orders', 'update', 'https://example.com/1')");
+      // the clock stands still
+      await until('it is copied', async () => {
+        const { rows } = await client.query<{ n: number }>('select count(*)::integer as n from millrace.bus_event');
+        return rows[0]?.n === 1 || undefined;
+      });
+    });
+  });
+
   it('a beat that the database rejects does not hold up the beats of other schedulers', async () => {
     hosting.statuses.set(a, { queuedTriggers: 1, nextTriggerId: 'nonsense', nextTriggers: [], ready: true });
     hosting.statuses.set(b, { queuedTriggers: 8, nextTriggerId: null, nextTriggers: [], ready: true });

@@ -1,4 +1,5 @@
 /** Counts per tenant what the schedulers of this process do, from their telemetry events. */
+import { eventsDropped, eventsPublished } from '../bus/telemetry.ts';
 import { latenessBounds, type SchedulerTally } from '../contract/tally.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
 import { instantsCaughtUp, triggersFired, leasesLost, retried } from '../scheduler/telemetry.ts';
@@ -9,6 +10,8 @@ interface Counts {
   runs: number;
   retries: number;
   leases_lost: number;
+  published: number;
+  dropped: number;
   lateness: { buckets: number[]; seconds: number };
 }
 
@@ -29,6 +32,8 @@ export class Tallies {
     });
     retried.on(telemetry, ({ tenant, runs }) => (this.#counts(tenant).retries += runs));
     leasesLost.on(telemetry, ({ tenant, runs }) => (this.#counts(tenant).leases_lost += runs));
+    eventsPublished.on(telemetry, ({ tenant, events }) => (this.#counts(tenant).published += events));
+    eventsDropped.on(telemetry, ({ tenant, events }) => (this.#counts(tenant).dropped += events));
   }
 
   of(tenant: string): SchedulerTally {
@@ -44,7 +49,8 @@ export class Tallies {
     const known = this.#byTenant.get(tenant);
     if (known !== undefined) return known;
     const buckets = Array.from({ length: latenessBounds.length + 1 }, () => 0);
-    const counts = { fired: 0, caught_up: 0, runs: 0, retries: 0, leases_lost: 0, lateness: { buckets, seconds: 0 } };
+    const schedules = { fired: 0, caught_up: 0, runs: 0, retries: 0, leases_lost: 0 };
+    const counts = { ...schedules, published: 0, dropped: 0, lateness: { buckets, seconds: 0 } };
     this.#byTenant.set(tenant, counts);
     return counts;
   }

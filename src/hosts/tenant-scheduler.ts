@@ -68,6 +68,8 @@ export interface TenantSchedulerOptions extends Holding, PartHooks {
 }
 
 const closeMs = 1_000;
+/** `millrace.publish()` notifies it. Notifications stay within one database, and this is the only connection that an idle tenant has. */
+const outboxChannel = 'millrace_outbox';
 const lockLost: Reason = { code: 'unreachable', cause: 'lock_connection_lost', data: {} };
 
 /** Runs until the signal aborts, or something ends it. Never rejects. */
@@ -138,7 +140,11 @@ async function runLocked(
   try {
     const unfit = await Promise.race([external, checkFitness(lock, engine)]);
     if (unfit !== undefined) return await windDown(options, scheduler, kept, unfit);
-    scheduler = engine.scheduler(options.contextFor(kept.pool, over.signal));
+    const ctx = options.contextFor(kept.pool, over.signal);
+    lock.on('notification', ({ channel }) => {
+      if (channel === outboxChannel) ctx.hints.send('outbox');
+    });
+    scheduler = engine.scheduler(ctx);
     const changed = awaitChange(kept.pool, engine, options, over.signal);
     const ending = await untilOver(options, scheduler, Promise.race([external, changed]), over.signal);
     over.abort();
@@ -153,7 +159,9 @@ async function runLocked(
 
 async function checkFitness(lock: Client, engine: Engine): Promise<Ending | undefined> {
   const fault = (await findSchemaFault(lock, engine)) ?? (await findWriteFault(lock));
-  return fault === undefined ? undefined : new Ending(fault);
+  if (fault !== undefined) return new Ending(fault);
+  await lock.query(`listen ${outboxChannel}`);
+  return undefined;
 }
 
 /** Resolves when the signal aborts, or the connection of the lock is lost. */

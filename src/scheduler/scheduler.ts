@@ -8,6 +8,7 @@ import { every, together } from '../kernel/service.ts';
 import { backfillService } from './catchup/backfills.ts';
 import { catchupService } from './catchup/service.ts';
 import { dispatch } from './dispatch.ts';
+import { outboxProcessor } from './outbox.ts';
 import { progressProcessor } from './progress.ts';
 import { housekeeping } from './retention/prune.ts';
 import { Scheduling } from './scheduling.ts';
@@ -40,6 +41,7 @@ export function makeScheduler(ctx: EngineContext): Scheduler {
     vacuumService(scheduling),
     status,
     housekeeping(scheduling),
+    outboxProcessor(scheduling),
   ]);
   const { faults } = scheduling;
   return {

@@ -14,7 +14,7 @@ import { hintCancellations } from '../runs/claim.ts';
 import { PartFaults, type Progress } from './part-faults.ts';
 
 /** Processors that are not vital: their failure delays no firing. */
-const notVital: ReadonlySet<string> = new Set(['housekeeping', 'vacuum']);
+const notVital: ReadonlySet<string> = new Set(['housekeeping', 'vacuum', 'outbox']);
 
 /** Does the pending work. Returns how to wait for more, because waiting is not part of the attempt. */
 type Pass = (signal: AbortSignal, progress: Progress) => Promise<Wait | undefined>;
@@ -32,7 +32,9 @@ export class Scheduling {
   readonly time: Time;
   /** Jobs whose triggers changed, for the trigger processor. */
   readonly changedJobs = new Channel<string>(10_000);
-  readonly work: Readonly<Record<'catchup' | 'backfills' | 'tokens' | 'retries' | 'dispatch' | 'updates', Bell>>;
+  readonly work: Readonly<
+    Record<'catchup' | 'backfills' | 'tokens' | 'retries' | 'dispatch' | 'updates' | 'outbox', Bell>
+  >;
   readonly readied = new ReadiedLanes();
   readonly faults: PartFaults;
   readonly #throttle: LogThrottle;
@@ -53,6 +55,7 @@ export class Scheduling {
       retries: new Bell(time),
       dispatch: new Bell(time),
       updates: new Bell(time),
+      outbox: new Bell(time),
     };
   }
 

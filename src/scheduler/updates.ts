@@ -25,6 +25,7 @@ export function updateProcessor(scheduling: Scheduling): Service {
         ctx.hints.on('triggers', () => work.updates.ring()),
         ctx.hints.on('tokens', () => work.tokens.ring()),
         ctx.hints.on('retries', () => work.retries.ring()),
+        ctx.hints.on('outbox', () => work.outbox.ring()),
       );
       await following.start();
     },

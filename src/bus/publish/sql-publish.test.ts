@@ -10,7 +10,7 @@ afterAll(() => database.close());
 
 const url = 'https://example.com/1';
 
-it('an event is in the outbox after the commit of its transaction, with an errand for the relay', async () => {
+it('an event is in the outbox after the commit of its transaction, and not after a rollback', async () => {
   const { db } = database;
   await db.transaction(async (tx) => {
     await tx.exec(sql`select millrace.publish('orders', 'update', ${url}, '{"a": 1}', 'k')`);
@@ -25,7 +25,6 @@ it('an event is in the outbox after the commit of its transaction, with an erran
     { topic: 'orders', type: 'update', data: { a: 1 }, key: 'k' },
     { topic: 'orders', type: 'noop', data: null, key: null },
   ]);
-  expect(await db.rows(sql`select queue, key from errand`)).toEqual([{ queue: 'aux', key: '["relay",[]]' }]);
 });
 
 it.each([
@@ -42,7 +41,6 @@ it.each([
 
 it('transactions that publish do not wait for each other', async () => {
   const { db } = database;
-  await db.exec(sql`delete from errand`);
   await db.transaction(async (tx) => {
     await tx.exec(sql`select millrace.publish('orders', 'update', ${url})`);
     await db.transaction(async (other) => {
@@ -50,5 +48,4 @@ it('transactions that publish do not wait for each other', async () => {
       await other.exec(sql`select millrace.publish('orders', 'update', ${url})`);
     });
   });
-  expect(await db.rows(sql`select key from errand`)).toEqual([{ key: '["relay",[]]' }]);
 });

@@ -1,5 +1,5 @@
 /**
- * Statements of the relay. Its position in the lifecycle log is the row `bus` of `event_reader`, which exists while somebody
+ * Statements of the relay and of the outbox. The relay's position in the lifecycle log is the row `bus` of `event_reader`, which exists while somebody
  * subscribes to a topic of Millrace: retention keeps events that a reader has not read.
  *
  * Locks: event_reader, rows of bus_topic by name, advisory lock (7345, 8).
@@ -25,8 +25,7 @@ export interface RelayNeed {
 export function findRelayNeed(db: Db): Promise<RelayNeed> {
   return db.one<RelayNeed & object>(sql`
     select f.yes as "isFollowing",
-           exists (select from outbox)
-             or case when f.yes then coalesce((select max(seq) from event) > r.position, true) else r.position is not null end
+           case when f.yes then coalesce((select max(seq) from event) > r.position, true) else r.position is not null end
              as "isNeeded"
       from (select exists (${followed}) as yes) as f
       left join event_reader r on r.name = 'bus'`);
@@ -100,7 +99,11 @@ export type OutboxRow = {
   readonly at: Date;
 };
 
-/** Removes the oldest rows. A second relay waits for the first one, and then finds others. */
+export async function hasOutbox(db: Db): Promise<boolean> {
+  return (await db.one<{ found: boolean }>(sql`select exists (select from outbox) as found`)).found;
+}
+
+/** Removes the oldest rows. A second call waits for the first one, and then finds others. */
 export async function takeOutbox(tx: Db, most: number): Promise<OutboxRow[]> {
   const rows = await tx.rows<OutboxRow>(sql`
     delete from outbox

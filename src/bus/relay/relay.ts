@@ -1,20 +1,17 @@
 /**
- * The relay: copies events into the bus log, from the outbox (`millrace.publish()`) and from the lifecycle log.
+ * The relay: copies events of the lifecycle log into the bus log. (The outbox of `millrace.publish()` is copied by the scheduler,
+ * see outbox.ts.)
  *
- * 1. Copies and the removal of their rows, or the new position, are one commit. So each event is copied once, by however many
- *    relays.
+ * 1. Copies and the new position are one commit. So each event is copied once, by however many relays.
  * 2. A lifecycle event is copied if a subscriber has its topic at that moment.
- * 3. A topic of the outbox that does not exist is created without an owner. Whoever may call `millrace.publish()` may publish to
- *    the topics of others: rights in the tenant's database decide.
  */
 import type { CourierContext } from '../../contract/bus.ts';
 import type { Errands, HeldErrand } from '../../errands/contract.ts';
 import type { Db } from '../../kernel/sql.ts';
 import { checkpoint } from '../checkpoints.ts';
 import { keyHash } from '../publish/key-hash.ts';
-import { findOrCreateTopics } from '../subscribers/topics.ts';
 import { eventsPublished } from '../telemetry.ts';
-import { renderLifecycle, renderOutbox } from './elements.ts';
+import { renderLifecycle } from './elements.ts';
 import {
   appendCopies,
   beginRelay,
@@ -25,7 +22,6 @@ import {
   movePosition,
   readFollowed,
   readLifecycle,
-  takeOutbox,
 } from './queries.ts';
 
 /** Events of one commit. Publishers wait for the lock of the bus log meanwhile. */
@@ -48,14 +44,12 @@ export async function runRelay(
   { key, lease }: HeldErrand,
   signals: { readonly quiet: AbortSignal; readonly abort: AbortSignal },
 ): Promise<'over' | 'kept'> {
-  for (const copy of [copyOutbox, copyLifecycle]) {
-    for (let hasMore = true; hasMore; ) {
-      if (signals.quiet.aborted || signals.abort.aborted) return 'kept';
-      const page = await copy(ctx, db);
-      checkpoint('relay.copied');
-      announce(ctx, page.copied);
-      hasMore = page.hasMore;
-    }
+  for (let hasMore = true; hasMore; ) {
+    if (signals.quiet.aborted || signals.abort.aborted) return 'kept';
+    const page = await copyLifecycle(ctx, db);
+    checkpoint('relay.copied');
+    announce(ctx, page.copied);
+    hasMore = page.hasMore;
   }
   await errands.ack('aux', ctx.courier.id, [{ key, lease }]);
   // what was committed since the last page: its own errand met the one that has just ended
@@ -69,25 +63,6 @@ function announce(ctx: CourierContext, copied: readonly CopiedEvent[]): void {
   ctx.hints.send('bus');
   const bytes = copied.reduce((sum, { body }) => sum + body.length, 0);
   eventsPublished.emit(ctx.telemetry, { tenant: ctx.tenant.id, events: copied.length, bytes });
-}
-
-function copyOutbox(ctx: CourierContext, db: Db): Promise<Page> {
-  return db.transaction(async (tx) => {
-    const now = new Date(ctx.time.now());
-    const rows = await takeOutbox(tx, pageSize);
-    checkpoint('relay.read');
-    if (rows.length === 0) return { copied: [], hasMore: false };
-    const names = [...new Set(rows.map(({ topic }) => topic))].toSorted();
-    const ids = await findOrCreateTopics(tx, names, now);
-    const idOf = new Map(names.map((name, i) => [name, ids[i] ?? 0]));
-    const copied = rows.map((row) => ({
-      topicId: idOf.get(row.topic) ?? 0,
-      keyHash: keyHash(row.key ?? row.url),
-      body: renderOutbox(row),
-    }));
-    await appendCopies(tx, copied, now);
-    return { copied, hasMore: rows.length === pageSize };
-  });
 }
 
 function copyLifecycle(ctx: CourierContext, db: Db): Promise<Page> {

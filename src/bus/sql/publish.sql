@@ -1,14 +1,11 @@
 -- Publishes an event inside the caller's own transaction: `select millrace.publish('orders', 'update', 'https://…')`.
 --
--- The event becomes a row of the outbox, which the relay moves to the bus log after the commit; a rollback takes it back. The rules
--- are those of POST /bus/topics/{name}. It runs with the rights of its owner, so a role needs no right on the tables:
+-- The event becomes a row of the outbox, which the tenant's scheduler moves to the bus log after the commit; a rollback takes it back.
+-- The rules are those of POST /bus/topics/{name}. It runs with the rights of its owner, so a role needs no right on the tables:
 --   grant usage on schema millrace to shop;
 --   grant execute on function millrace.publish to shop;
 --
--- Only one of several open transactions adds the errand of the relay, so that none waits for another. The sweep of couriers finds
--- the rows of a transaction that commits after the relay has run.
---
--- Locks: advisory lock (7345, 9) without waiting, the new row of the errand.
+-- The notification wakes the scheduler, on the connection by which it holds the tenant.
 create or replace function publish(
   topic text, type text, url text, data jsonb default null, key text default null
 ) returns void language plpgsql security definer set search_path = millrace, pg_temp as $$
@@ -28,13 +25,7 @@ begin
   end if;
   insert into outbox (topic, type, url, data, key, at)
   values (topic, type, url, nullif(data, 'null'::jsonb), key, clock_timestamp());
-  -- a second insert of the errand would wait until the first one's transaction ends
-  if pg_try_advisory_xact_lock(7345, 9) then
-    insert into errand (queue, key, lease)
-    values ('aux', '["relay",[]]', nextval('errand_seq') % 1000000000)
-    on conflict do nothing;
-  end if;
-  perform pg_notify('millrace_bus', '');
+  perform pg_notify('millrace_outbox', '');
 end $$;
 
 revoke all on function publish(text, text, text, jsonb, text) from public;

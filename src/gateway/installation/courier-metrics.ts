@@ -15,6 +15,7 @@ import { listTenants } from '../../control/queries.ts';
 import type { Db } from '../../kernel/sql.ts';
 import type { Telemetry } from '../../kernel/telemetry.ts';
 import { escaped, headOf } from './launcher-metrics.ts';
+import type { SchedulerRow } from './scheduler-metrics.ts';
 
 export interface BusFigures {
   readonly couriers: readonly TallyRow[];
@@ -34,6 +35,12 @@ export function countPublished(telemetry: Telemetry): ReadonlyMap<string, number
   return published;
 }
 
+/** Who published: this process, and schedulers that copy what SQL has published. */
+interface Publications {
+  readonly published: ReadonlyMap<string, number>;
+  readonly schedulers: readonly SchedulerRow[];
+}
+
 interface Part {
   readonly labels: string;
   readonly tally: BusTally;
@@ -44,7 +51,7 @@ type Standing = NonNullable<TallyRow['tally']>['standings'][string] & { readonly
 /** The metrics of all tenants (null), or of one. */
 export function courierMetrics(
   { couriers, tenants }: BusFigures,
-  published: ReadonlyMap<string, number>,
+  { published, schedulers }: Publications,
   tenantId: string | null,
 ): string {
   const seen = new Map([...tenants].filter(([id]) => tenantId === null || id === tenantId));
@@ -58,6 +65,11 @@ export function courierMetrics(
   const lines = [
     ...headOf('bus_published_events_total', 'counter', 'Events accepted by this process'),
     ...accepted.map(([id, count]) => `millrace_bus_published_events_total{${labelOf(id)}} ${count}`),
+    ...schedulers.flatMap(({ tenant, tally }) => {
+      const count = tally?.published ?? 0;
+      if (count === 0) return [];
+      return [`millrace_bus_published_events_total{tenant="${escaped(tenant)}",through="sql"} ${count}`];
+    }),
     ...counterLines(parts),
     ...histogramLines('bus_delivery_seconds', 'From sending a batch to its answer', deliveryBounds, parts, 'delivery'),
     ...histogramLines('bus_latency_seconds', 'From accepting an event to its 2xx', latencyBounds, parts, 'latency'),
@@ -72,7 +84,6 @@ export function courierMetrics(
 const counters: readonly (readonly [name: string, help: string, value: (tally: BusTally) => number])[] = [
   ['bus_delivered_events_total', 'Events delivered', (tally) => tally.delivered],
   ['bus_dead_letters_total', 'Batches given up', (tally) => tally.dead_letters],
-  ['bus_dropped_events_total', 'Events dropped before they were delivered', (tally) => tally.dropped],
   ['errands_scrubbed_total', 'Errands taken back from lost couriers', (tally) => tally.scrubbed],
 ];
 

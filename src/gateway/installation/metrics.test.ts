@@ -4,7 +4,7 @@ import { claimed, handedOver } from '../../runs/telemetry.ts';
 import { makeMetrics } from './metrics.ts';
 
 const lateness = { buckets: [2, 1, 0, 0, 0, 0, 0, 0, 0, 1], seconds: 61.5 };
-const tally = { fired: 4, caught_up: 10, runs: 14, retries: 2, leases_lost: 1, lateness };
+const tally = { fired: 4, caught_up: 10, runs: 14, retries: 2, leases_lost: 1, published: 6, dropped: 8, lateness };
 
 const figures = {
   tenants: { STARTED: 2 },
@@ -40,6 +40,8 @@ it('metrics include this process, and the schedulers of all processes per tenant
     'millrace_runs_triggered_total{tenant="default"} 14',
     'millrace_retries_total{tenant="default"} 2',
     'millrace_leases_lost_total{tenant="default"} 1',
+    'millrace_bus_dropped_events_total{tenant="default"} 8',
+    'millrace_bus_published_events_total{tenant="default",through="sql"} 6',
     'millrace_retries_total{tenant="a \\"b\\"\\\\"} 0',
     '# TYPE millrace_trigger_lateness_seconds histogram',
     'millrace_trigger_lateness_seconds_bucket{tenant="default",le="0.005"} 2',
@@ -51,7 +53,7 @@ it('metrics include this process, and the schedulers of all processes per tenant
   ])
     expect(lines).toContain(line);
   // in the text format of Prometheus
-  const form = /^[a-z_]+\{[a-z_]+="(?:[^"\\]|\\.)*"(,le="[^"]+")?\} [\d.]+$/;
+  const form = /^[a-z_]+\{[a-z_]+="(?:[^"\\]|\\.)*"(,(le|through)="[^"]+")?\} [\d.]+$/;
   expect(lines.filter((line) => line.includes('tenant=') && !form.test(line))).toEqual([]);
   // a tenant's key sees neither metrics of other tenants nor those of this process
   const ofOne = (await metrics('1')).split('\n');

@@ -63,7 +63,7 @@ export function makeMetrics(
       own,
       figures === undefined ? '' : launcherMetrics(figures),
       visible === undefined ? '' : schedulerMetrics(visible),
-      busFigures === undefined ? '' : courierMetrics(busFigures, published, tenantId),
+      busFigures === undefined ? '' : courierMetrics(busFigures, { published, schedulers: visible ?? [] }, tenantId),
     ].join('');
   };
 }

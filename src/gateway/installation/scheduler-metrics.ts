@@ -17,6 +17,12 @@ const families: readonly (readonly [name: string, type: 'gauge' | 'counter', hel
   ['catchup_firings_total', 'counter', 'Missed instants fired', ({ tally }) => tally?.caught_up ?? 0],
   ['runs_triggered_total', 'counter', 'Runs created by firing triggers', ({ tally }) => tally?.runs ?? 0],
   ['retries_total', 'counter', 'Runs queued again after a failure', ({ tally }) => tally?.retries ?? 0],
+  [
+    'bus_dropped_events_total',
+    'counter',
+    'Events dropped before they were delivered',
+    ({ tally }) => tally?.dropped ?? 0,
+  ],
   ['leases_lost_total', 'counter', 'Runs taken back from lost workers', ({ tally }) => tally?.leases_lost ?? 0],
 ];
 
