@@ -276,6 +276,23 @@ describe('connections', () => {
     expect(peers).toEqual(['127.0.0.1', '127.0.0.2']);
   });
 
+  it('a connection that serves many requests one after another gathers no listeners', async () => {
+    const warnings: string[] = [];
+    const onWarning = ({ message }: Error): void =>
+      void (message.includes('close listeners') && warnings.push(message));
+    process.on('warning', onWarning);
+    closing.push(() => process.off('warning', onWarning));
+    const peers = new Set<number | undefined>();
+    const port = await receiver((incoming, answer) => {
+      peers.add(incoming.socket.remotePort);
+      answer.writeHead(204).end();
+    });
+    const by = outbound();
+    for (let i = 0; i < 100; i++) await post(`http://hooks.test:${port}/`, {}, by);
+    expect(peers.size).toBeLessThan(5);
+    expect(warnings).toEqual([]);
+  });
+
   it('a request on a kept connection that the receiver closes is repeated on a new one', async () => {
     let requests = 0;
     const { port, peers } = await countConnections((incoming, to) => {

@@ -32,7 +32,8 @@ type Connected = (error: Error | null, stream: Duplex) => void;
 /** Unused connections of both agents. */
 class FreeSockets {
   readonly #most: number;
-  readonly #sockets = new Set<Duplex>();
+  /** With the listener of each, which is removed with it: a connection may be kept many thousand times. */
+  readonly #sockets = new Map<Duplex, () => void>();
 
   constructor(most: number) {
     this.#most = most;
@@ -41,12 +42,15 @@ class FreeSockets {
   /** Returns false if the connection must be closed instead. */
   add(socket: Duplex): boolean {
     if (this.#sockets.size >= this.#most) return false;
-    this.#sockets.add(socket);
-    socket.once('close', () => this.#sockets.delete(socket));
+    const forget = (): void => void this.#sockets.delete(socket);
+    this.#sockets.set(socket, forget);
+    socket.once('close', forget);
     return true;
   }
 
   delete(socket: Duplex): void {
+    const forget = this.#sockets.get(socket);
+    if (forget !== undefined) socket.off('close', forget);
     this.#sockets.delete(socket);
   }
 }

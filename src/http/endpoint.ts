@@ -24,6 +24,8 @@ export interface Endpoint {
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType | RawBody;
+  /** What OpenAPI says of headers, and of a raw body that is JSON. The handler checks them itself. */
+  readonly documented?: { readonly body?: z.ZodType; readonly headers?: z.ZodObject };
   /** Maximum bytes of the body, if the defaults (`body.ts`) do not fit. */
   readonly bodyBytes?: number;
   /** The body is JSON whatever its content type says, because clients of another product send none or a wrong one. */

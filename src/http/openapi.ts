@@ -60,7 +60,11 @@ function makeOperation(key: string, endpoint: Endpoint): Json {
     tags: [endpoint.tag],
     'x-millrace-allow': endpoint.allow,
     security: endpoint.allow.includes('anyone') ? [] : [{ key: [] }, { basic: [] }],
-    parameters: [...parameters('path', endpoint.params), ...parameters('query', endpoint.query)],
+    parameters: [
+      ...parameters('path', endpoint.params),
+      ...parameters('query', endpoint.query),
+      ...parameters('header', endpoint.documented?.headers),
+    ],
     ...(body ? { requestBody: body } : {}),
     responses: responses(endpoint),
   };
@@ -71,7 +75,7 @@ function makeSchema(type: z.ZodType, io: 'input' | 'output'): Json {
   return schema;
 }
 
-function parameters(where: 'path' | 'query', type: z.ZodObject | undefined): Json[] {
+function parameters(where: 'path' | 'query' | 'header', type: z.ZodObject | undefined): Json[] {
   return Object.entries(type?.shape ?? {}).map(([name, field]) => ({
     name,
     in: where,
@@ -80,8 +84,10 @@ function parameters(where: 'path' | 'query', type: z.ZodObject | undefined): Jso
   }));
 }
 
-function requestBody({ body }: Endpoint): Json | undefined {
+function requestBody({ body, documented }: Endpoint): Json | undefined {
   if (body === undefined) return undefined;
+  if (documented?.body !== undefined)
+    return { required: true, content: { 'application/json': { schema: makeSchema(documented.body, 'input') } } };
   if (body === 'bytes') return { content: { 'application/octet-stream': {} } };
   const document = { type: 'object', description: 'see GET /api/jobs/schema' };
   if (body === 'document')

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { seriousFaults } from '../harness/axe.ts';
 import { startBrowser } from '../harness/browser.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
+import { busEnvironment, seedBus, type SeededBus } from '../harness/realistic/bus.ts';
 import { seed, type Seeded } from '../harness/realistic/seed.ts';
 
 const folder = fileURLToPath(new URL('../../screenshots', import.meta.url));
@@ -18,7 +19,7 @@ const best = new Set(['home', 'graph', 'grid', 'run-failed-dark', 'definition', 
 
 interface Shot {
   readonly name: string;
-  readonly path: (seeded: Seeded) => string;
+  readonly path: (seeded: Seeded & { readonly bus: SeededBus }) => string;
   /** A person would wait for this. */
   readonly shows: string | RegExp;
   readonly act?: (page: Page) => Promise<void>;
@@ -28,6 +29,11 @@ const job =
   (name: string, rest = '') =>
   (seeded: Seeded) =>
     `/jobs/${seeded.jobs.get(name)}${rest}`;
+
+const subscriber =
+  (service: string, view = '') =>
+  ({ bus }: { readonly bus: SeededBus }) =>
+    `/subscribers/${bus.names.get(service)}${view === '' ? '' : `?view=${view}`}`;
 
 const shots: readonly Shot[] = [
   { name: 'home', path: () => '/', shows: 'Health' },
@@ -94,6 +100,35 @@ const shots: readonly Shot[] = [
     },
   },
   { name: 'settings', path: () => '/settings', shows: 'lake' },
+  { name: 'topics', path: () => '/topics', shows: 'shipments' },
+  { name: 'subscribers', path: () => '/subscribers', shows: /^warehouse--/ },
+  { name: 'dead-letters', path: () => '/dead-letters', shows: '422' },
+  { name: 'dead-letter', path: ({ bus }) => `/dead-letters?letter=${bus.deadLetter}`, shows: /Last answer/ },
+  { name: 'errands', path: () => '/errands', shows: 'deliver' },
+  { name: 'subscriber-failing', path: subscriber('warehouse'), shows: '503' },
+  { name: 'subscriber-disabled', path: subscriber('legacy'), shows: /410 Gone/ },
+  { name: 'subscriber-hanging', path: subscriber('search', 'queue'), shows: 'in flight' },
+  { name: 'subscriber-strands', path: subscriber('reports', 'queue'), shows: /by key:reports/ },
+  { name: 'subscriber-pull', path: subscriber('ledger'), shows: 'No consumer has fetched the batch.' },
+  { name: 'subscriber-letters', path: subscriber('crm', 'dead-letters'), shows: '422' },
+  { name: 'subscriber-replays', path: subscriber('billing', 'replays'), shows: 'done' },
+  { name: 'subscriber-rates', path: subscriber('billing', 'rates'), shows: 'Events delivered per minute' },
+  { name: 'subscriber-settings', path: subscriber('billing', 'settings'), shows: 'Filter' },
+  {
+    name: 'subscriber-change',
+    path: subscriber('billing', 'settings'),
+    shows: 'Filter',
+    act: (page) => page.getByRole('button', { name: 'Change' }).click(),
+  },
+  {
+    name: 'delivery',
+    path: subscriber('warehouse'),
+    shows: '503',
+    act: async (page) => {
+      await page.getByRole('button', { name: /_0_/ }).first().click();
+      await page.getByText(/^503 after/).waitFor();
+    },
+  },
   {
     name: 'search',
     path: () => '/',
@@ -119,11 +154,11 @@ const looks = [
 
 let product: Product;
 let browser: Browser;
-let seeded: Seeded;
+let seeded: Seeded & { readonly bus: SeededBus };
 
 beforeAll(async () => {
-  product = await startProduct();
-  seeded = await seed(product);
+  product = await startProduct({ env: busEnvironment });
+  seeded = { ...(await seed(product)), bus: await seedBus(product) };
   for (const name of ['acme', 'billing']) await product.call('POST /api/tenants', { body: { name } });
   await product.call('POST /api/tenants/{name}/stop', { params: { name: 'billing' } });
   browser = await startBrowser();
@@ -132,6 +167,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await browser.close();
+  await seeded.bus.close();
   await product.stop();
   await removeHome(product.home);
 });

@@ -61,13 +61,25 @@ export const subscriberChange = z.strictObject({
   filter: filter.nullable().optional(),
   max_bytes: z.int().min(1_024).max(16_777_216).nullable().optional().describe('maximum bytes of a batch'),
   quiet: z.boolean().optional().describe('the window begins anew with every event'),
-  ordering: z.enum(['subscriber', 'key']).optional(),
+  ordering: z.enum(['subscriber', 'key']).optional().describe('`key`: only events with the same key stay in order'),
   strands: z.int().min(1).max(64).optional().describe('deliveries at once, with `ordering: key`'),
   rate: z.int().min(1).max(10_000).nullable().optional().describe('maximum deliveries per second'),
-  max_attempts: z.int().min(1).max(10_000).nullable().optional(),
-  max_age: z.int().min(1_000).max(31_536_000_000).nullable().optional(),
-  request_timeout: z.int().min(100).max(300_000).nullable().optional(),
-  kind: z.enum(['http', 'pull']).optional(),
+  max_attempts: z.int().min(1).max(10_000).nullable().optional().describe('then a batch becomes a dead letter'),
+  max_age: z
+    .int()
+    .min(1_000)
+    .max(31_536_000_000)
+    .nullable()
+    .optional()
+    .describe('milliseconds of failing after which a batch becomes a dead letter; null: MILLRACE_BUS_GIVE_UP'),
+  request_timeout: z
+    .int()
+    .min(100)
+    .max(300_000)
+    .nullable()
+    .optional()
+    .describe('milliseconds for an answer; null: 20,000'),
+  kind: z.enum(['http', 'pull']).optional().describe('`pull`: it fetches its batches and has no callback'),
 });
 
 const counts = z.object({ sent: z.int(), queued: z.int(), oldest: time.nullable() });
@@ -178,6 +190,6 @@ export const busElement = z.object({
 /** A page of a list. A page ends at `limit` items or about a megabyte. */
 export const pageOf = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), next: z.string().nullable() });
 export const pageQuery = {
-  limit: z.coerce.number().int().min(1).max(1000).default(100),
+  limit: z.coerce.number().int().min(1).max(1000).default(100).describe('items of a page'),
   cursor: z.string().max(200).optional().describe('`next` of the previous page'),
 } as const;

@@ -31,9 +31,9 @@ export const errandEndpoints = endpoints({
     tag: 'bus',
     allow: ['viewer', 'operator'],
     query: z.object({
-      queue: z.enum(errandQueues).optional(),
-      state: z.enum(errandStates).optional(),
-      limit: z.coerce.number().int().min(1).max(1000).default(100),
+      queue: z.enum(errandQueues).optional().describe('`main`: deliveries and replays; `aux`: tests and the relay'),
+      state: z.enum(errandStates).optional().describe('`poisoned`: set aside after five lost couriers'),
+      limit: z.coerce.number().int().min(1).max(1000).default(100).describe('items of a page'),
       cursor: z.string().max(2_000).optional().describe('`next` of the previous page'),
     }),
     answer: z.object({
@@ -48,7 +48,7 @@ export const errandEndpoints = endpoints({
     allow: ['operator'],
     body: z.strictObject({
       queue: z.enum(errandQueues),
-      keys: z.array(z.string().min(1).max(1_000)).min(1).max(1_000),
+      keys: z.array(z.string().min(1).max(1_000)).min(1).max(1_000).describe('as the list has them'),
     }),
     answer: z.object({
       /** Scheduled before. */

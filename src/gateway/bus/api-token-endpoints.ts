@@ -11,6 +11,12 @@ export const tokenEndpoints = endpoints({
     allow: ['root'],
     // read as JSON whatever its content type
     body: 'bytes',
+    documented: {
+      body: z.object({
+        name: z.string().describe('the name of the client'),
+        token: z.string().nullable().optional().describe('at least 16 characters; without it, one is made'),
+      }),
+    },
     bodyBytes: 4_096,
     status: 201,
     answer: token,
@@ -25,7 +31,7 @@ export const tokenEndpoints = endpoints({
     summary: 'Revoke a client key by its secret or its public id, and remove its subscriber',
     tag: 'bus',
     allow: ['root'],
-    params: z.object({ token: z.string().min(1).max(300) }),
+    params: z.object({ token: z.string().min(1).max(300).describe('the secret, or the public id as listed') }),
     status: 204,
     answer: 'none',
   },

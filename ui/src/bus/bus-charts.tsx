@@ -1,4 +1,4 @@
-/** Charts of the bus over time: events in and out, failed deliveries, and the lag of the slowest subscriber. */
+/** Charts of the bus over time: events in and out, failed attempts, and how long events take from acceptance to delivery. */
 import { useMemo } from 'react';
 import { Answer } from '../kit/answer.tsx';
 import '../kit/chart/chart.css';
@@ -11,10 +11,12 @@ interface Props {
   readonly minutes: number;
   /** Only this subscriber; without it, the whole bus. */
   readonly subscriber?: string;
+  readonly topic?: string;
 }
 
-export function BusCharts({ minutes, subscriber }: Props) {
-  const activity = useBusActivity(minutes, subscriber === undefined ? {} : { subscriber });
+export function BusCharts({ minutes, subscriber, topic }: Props) {
+  const of = { ...(subscriber === undefined ? {} : { subscriber }), ...(topic === undefined ? {} : { topic }) };
+  const activity = useBusActivity(minutes, of);
   return (
     <Answer of={activity} what="Reading rates">
       {(data) => <Charts activity={data} isOfOne={subscriber !== undefined} />}
@@ -63,7 +65,7 @@ function Charts({ activity: { step, items }, isOfOne }: { readonly activity: Bus
         times={times}
         series={delivered}
         format={formatRate}
-        summary={`${sum('delivered')} delivered, ${sum('failed')} failed attempts`}
+        summary={`${sum('delivered')}, ${sum('failed')} failed`}
       />
       <TimeChart
         title="From acceptance to delivery"

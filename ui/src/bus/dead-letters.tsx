@@ -1,5 +1,7 @@
-/** Batches that were given up, of one subscriber or of all: read them, deliver them again, or delete them. */
-import { useState } from 'react';
+/**
+ * Batches that were given up, of one subscriber or of all: read them, deliver them again, or delete them. The address names the one
+ * that is open (`?letter=`).
+ */
 import { Link } from 'wouter';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { useChange } from '../admin/use-change.ts';
@@ -8,10 +10,11 @@ import { Answer } from '../kit/answer.tsx';
 import { Dialog } from '../kit/dialog.tsx';
 import { Empty } from '../kit/empty.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
-import { useShown } from '../kit/url-state.ts';
+import { useShown, useUrlState } from '../kit/url-state.ts';
 import { keys } from '../queries.ts';
 import { Age } from '../time/times.tsx';
 import './bus.css';
+import { BusMessage } from './bus-message.tsx';
 import { AnswerOf } from './deliveries-view.tsx';
 import { type DeadLetter, useDeadLetter, useDeadLetters } from './use-bus.ts';
 
@@ -20,7 +23,7 @@ const mostShown = 1_000;
 
 export function DeadLetters({ subscriber }: { readonly subscriber?: string }) {
   const [limit, showMore] = useShown(firstShown, mostShown);
-  const [open, setOpen] = useState<string>();
+  const [open, setOpen] = useUrlState('letter');
   return (
     <section className="bus-part" aria-label="Dead letters">
       {subscriber === undefined ? null : <AllActions subscriber={subscriber} />}
@@ -42,7 +45,7 @@ export function DeadLetters({ subscriber }: { readonly subscriber?: string }) {
           )
         }
       </Answer>
-      {open === undefined ? null : <LetterDialog id={open} close={() => setOpen(undefined)} />}
+      {open === '' ? null : <LetterDialog id={open} close={() => setOpen('')} />}
     </section>
   );
 }
@@ -103,19 +106,21 @@ interface TableProps {
 
 function LettersTable({ letters, isOfAll, open }: TableProps) {
   return (
-    <table className="table">
+    <table className="table bus-table">
       <thead>
         <tr>
           <th scope="col">Batch</th>
           {isOfAll ? <th scope="col">Subscriber</th> : null}
           <th scope="col">Last answer</th>
-          <th scope="col" className="number">
+          <th scope="col" className="number wide">
             Events
           </th>
-          <th scope="col" className="number">
+          <th scope="col" className="number wide">
             Attempts
           </th>
-          <th scope="col">Given up</th>
+          <th scope="col" className="wide">
+            Given up
+          </th>
           <th scope="col">
             <span className="unseen">Actions</span>
           </th>
@@ -125,7 +130,12 @@ function LettersTable({ letters, isOfAll, open }: TableProps) {
         {letters.map((letter) => (
           <tr key={letter.id}>
             <th scope="row">
-              <button type="button" className="button bare" aria-haspopup="dialog" onClick={() => open(letter.id)}>
+              <button
+                type="button"
+                className="button bare bus-open"
+                aria-haspopup="dialog"
+                onClick={() => open(letter.id)}
+              >
                 <code>{letter.batch}</code>
               </button>
             </th>
@@ -139,9 +149,9 @@ function LettersTable({ letters, isOfAll, open }: TableProps) {
             <td>
               <AnswerOf delivery={letter} />
             </td>
-            <td className="number">{letter.events.toLocaleString('en')}</td>
-            <td className="number">{letter.attempts}</td>
-            <td>
+            <td className="number wide">{letter.events.toLocaleString('en')}</td>
+            <td className="number wide">{letter.attempts}</td>
+            <td className="wide">
               <Age at={letter.at} />
             </td>
             <td className="actions">
@@ -191,12 +201,12 @@ function LetterDialog({ id, close }: { readonly id: string; readonly close: () =
           {({ body, code, status, attempts }) => (
             <>
               <p>
-                Last answer: {status ?? code}, after {attempts} attempts.
+                Last answer: {status ?? code}, after {attempts} {attempts === 1 ? 'attempt' : 'attempts'}.
               </p>
               {body === null ? (
                 <p className="muted">Retention dropped its events before they could be delivered.</p>
               ) : (
-                <pre className="bus-message">{body.map((item) => JSON.stringify(item)).join('\n')}</pre>
+                <BusMessage text={body.map((item) => JSON.stringify(item)).join('\n')} />
               )}
             </>
           )}

@@ -10,7 +10,7 @@ import { InlineFailure } from '../kit/failure.tsx';
 import { useTitle } from '../kit/title.ts';
 import { useShown } from '../kit/url-state.ts';
 import { keys } from '../queries.ts';
-import { Age } from '../time/times.tsx';
+import { Age, Due } from '../time/times.tsx';
 import './bus.css';
 import { BusHead } from './bus-head.tsx';
 
@@ -76,20 +76,22 @@ function Counts({ counts }: { readonly counts: Errands['counts'] }) {
 
 function ErrandsTable({ errands }: { readonly errands: readonly Errand[] }) {
   return (
-    <table className="table">
+    <table className="table bus-table">
       <thead>
         <tr>
           <th scope="col">Work</th>
           <th scope="col">Subscriber</th>
           <th scope="col">State</th>
           <th scope="col">Due or taken</th>
-          <th scope="col" className="number">
+          <th scope="col" className="number wide">
             Attempts
           </th>
-          <th scope="col" className="number">
+          <th scope="col" className="number wide">
             Losses
           </th>
-          <th scope="col">Reason</th>
+          <th scope="col" className="wide">
+            Reason
+          </th>
           <th scope="col">
             <span className="unseen">Actions</span>
           </th>
@@ -116,10 +118,10 @@ function ErrandRow({ errand }: { readonly errand: Errand }) {
         {subscriber === null ? '–' : <Link href={`/subscribers/${encodeURIComponent(subscriber)}`}>{subscriber}</Link>}
       </td>
       <td>{state}</td>
-      <td>{at === null ? '–' : <Age at={at} />}</td>
-      <td className="number">{attempts}</td>
-      <td className="number">{losses}</td>
-      <td>{reason ?? '–'}</td>
+      <td>{errand.run_at !== null ? <Due at={errand.run_at} /> : at === null ? '–' : <Age at={at} />}</td>
+      <td className="number wide">{attempts}</td>
+      <td className="number wide">{losses}</td>
+      <td className="wide">{reason ?? '–'}</td>
       <td className="actions">
         <ActionDialog
           label="Retry"

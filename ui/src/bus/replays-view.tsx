@@ -5,11 +5,11 @@ import { useChange } from '../admin/use-change.ts';
 import { tenant } from '../client.ts';
 import { Answer } from '../kit/answer.tsx';
 import { Empty } from '../kit/empty.tsx';
-import { Field } from '../kit/field.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
 import { Progress } from '../kit/progress.tsx';
 import { keys } from '../queries.ts';
 import { Age } from '../time/times.tsx';
+import { faultOfPoint, PointField } from './point-field.tsx';
 import { type Replay, type SubscriberDetail, useReplays } from './use-bus.ts';
 
 export function ReplaysView({ subscriber }: { readonly subscriber: SubscriberDetail }) {
@@ -37,7 +37,7 @@ export function ReplaysView({ subscriber }: { readonly subscriber: SubscriberDet
 
 function ReplaysTable({ replays, subscriber }: { readonly replays: readonly Replay[]; readonly subscriber: string }) {
   return (
-    <table className="table">
+    <table className="table bus-table bus-replays">
       <thead>
         <tr>
           <th scope="col">Range</th>
@@ -46,8 +46,12 @@ function ReplaysTable({ replays, subscriber }: { readonly replays: readonly Repl
             Sent
           </th>
           <th scope="col">State</th>
-          <th scope="col">By</th>
-          <th scope="col">Started</th>
+          <th scope="col" className="wide">
+            By
+          </th>
+          <th scope="col" className="wide">
+            Started
+          </th>
           <th scope="col">
             <span className="unseen">Actions</span>
           </th>
@@ -70,12 +74,16 @@ function Row({ replay, subscriber }: { readonly replay: Replay; readonly subscri
         {(from + 1).toLocaleString('en')} to {to.toLocaleString('en')}
       </th>
       <td>
-        <Progress label="" total={to - from} parts={[{ name: 'passed', count: position - from }]} />
+        <Progress
+          label={percent(position - from, to - from)}
+          total={to - from}
+          parts={[{ name: 'passed', count: position - from }]}
+        />
       </td>
       <td className="number">{replay.sent.toLocaleString('en')}</td>
       <td>{replay.state}</td>
-      <td className="muted">{replay.by}</td>
-      <td>
+      <td className="wide muted">{replay.by}</td>
+      <td className="wide">
         <Age at={replay.at} />
       </td>
       <td className="actions">
@@ -85,6 +93,10 @@ function Row({ replay, subscriber }: { readonly replay: Replay; readonly subscri
       </td>
     </tr>
   );
+}
+
+function percent(done: number, total: number): string {
+  return `${total === 0 ? 100 : Math.min(100, Math.max(0, Math.floor((100 * done) / total)))} %`;
 }
 
 interface CancellationProps {
@@ -113,6 +125,7 @@ function NewReplay({ subscriber, close }: { readonly subscriber: SubscriberDetai
   const [from, setFrom] = useState('');
   const [to, setTo] = useState('');
   const [onlyUndelivered, setOnlyUndelivered] = useState(false);
+  const fault = faultOfPoint(from) ?? faultOfPoint(to);
   const start = useChange({
     outdates: keys.bus,
     change: () =>
@@ -130,11 +143,18 @@ function NewReplay({ subscriber, close }: { readonly subscriber: SubscriberDetai
     <ActionForm submit={() => start.mutate()}>
       <PointField
         label="From"
+        fault={faultOfPoint(from)}
         hint="The number of the first event, or a time: 2026-01-31T00:00:00Z"
         value={from}
         change={setFrom}
       />
-      <PointField label="To" hint="The same, or empty for the newest event" value={to} change={setTo} />
+      <PointField
+        label="To"
+        fault={faultOfPoint(to)}
+        hint="The same, or empty for the newest event"
+        value={to}
+        change={setTo}
+      />
       <label className="check">
         <input
           type="checkbox"
@@ -143,33 +163,13 @@ function NewReplay({ subscriber, close }: { readonly subscriber: SubscriberDetai
         />{' '}
         Only what was given up or dropped
       </label>
-      <ActionFoot close={close} act="Start replay" disabled={start.isPending || from.trim() === ''}>
+      <ActionFoot
+        close={close}
+        act="Start replay"
+        disabled={start.isPending || from.trim() === '' || fault !== undefined}
+      >
         <InlineFailure error={start.error} />
       </ActionFoot>
     </ActionForm>
-  );
-}
-
-interface PointProps {
-  readonly label: string;
-  readonly hint: string;
-  readonly value: string;
-  readonly change: (value: string) => void;
-}
-
-export function PointField({ label, hint, value, change }: PointProps) {
-  return (
-    <Field label={label} hint={hint}>
-      {(wiring) => (
-        <input
-          {...wiring}
-          className="input"
-          value={value}
-          spellCheck={false}
-          autoComplete="off"
-          onChange={(event) => change(event.currentTarget.value)}
-        />
-      )}
-    </Field>
   );
 }

@@ -11,7 +11,16 @@ const words: Readonly<Record<NonNullable<Strand['errand']>, string>> = {
   poisoned: 'set aside after repeated losses',
 };
 
-export function StrandsView({ subscriber: { readers } }: { readonly subscriber: SubscriberDetail }) {
+/** A strand without an errand delivers nothing: there is nothing, the subscriber is stopped, or a consumer fetches its batches. */
+function batchOf({ errand, queued, leased_until: lease }: Strand, { state, kind }: SubscriberDetail): string {
+  if (errand !== null) return words[errand];
+  if (lease !== null) return 'fetched by a consumer';
+  if (queued === 0) return 'nothing to deliver';
+  if (state !== 'active') return state;
+  return kind === 'pull' ? 'to be fetched' : 'waits for a courier';
+}
+
+export function StrandsView({ subscriber }: { readonly subscriber: SubscriberDetail }) {
   return (
     <section className="bus-part" aria-label="Queue">
       <table className="table">
@@ -23,21 +32,21 @@ export function StrandsView({ subscriber: { readers } }: { readonly subscriber: 
               Waiting
             </th>
             <th scope="col">Oldest</th>
-            <th scope="col" className="number">
+            <th scope="col" className="number wide">
               Failed attempts
             </th>
             <th scope="col">Next</th>
-            <th scope="col" className="number">
+            <th scope="col" className="number wide">
               Position
             </th>
-            <th scope="col" className="number">
+            <th scope="col" className="number wide">
               Delivered
             </th>
           </tr>
         </thead>
         <tbody>
-          {readers.map((reader) => (
-            <Row key={reader.strand} reader={reader} />
+          {subscriber.readers.map((reader) => (
+            <Row key={reader.strand} reader={reader} batch={batchOf(reader, subscriber)} />
           ))}
         </tbody>
       </table>
@@ -45,18 +54,18 @@ export function StrandsView({ subscriber: { readers } }: { readonly subscriber: 
   );
 }
 
-function Row({ reader }: { readonly reader: Strand }) {
+function Row({ reader, batch }: { readonly reader: Strand; readonly batch: string }) {
   const nextAt = reader.next_attempt_at ?? reader.leased_until;
   return (
     <tr>
       <th scope="row">{reader.strand}</th>
-      <td>{reader.errand === null ? 'nothing to deliver' : words[reader.errand]}</td>
+      <td>{batch}</td>
       <td className="number">{reader.queued.toLocaleString('en')}</td>
       <td>{reader.oldest === null ? '–' : <Age at={reader.oldest} />}</td>
-      <td className="number">{reader.attempts}</td>
+      <td className="number wide">{reader.attempts}</td>
       <td>{nextAt === null ? '–' : <Due at={nextAt} />}</td>
-      <td className="number">{reader.position}</td>
-      <td className="number">{reader.sent.toLocaleString('en')}</td>
+      <td className="number wide">{reader.position}</td>
+      <td className="number wide">{reader.sent.toLocaleString('en')}</td>
     </tr>
   );
 }

@@ -7,8 +7,9 @@ import { tenant } from '../client.ts';
 import { CopyButton } from '../kit/copy-button.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
 import { keys } from '../queries.ts';
+import { useMayOperate } from '../session/session.ts';
 import { formatSpan } from '../time/format.ts';
-import { PointField } from './replays-view.tsx';
+import { faultOfPoint, PointField } from './point-field.tsx';
 import type { SubscriberDetail } from './use-bus.ts';
 
 interface Props {
@@ -21,6 +22,8 @@ interface FormProps extends Props {
 
 export function SubscriberActions({ subscriber }: Props) {
   const isActive = subscriber.state === 'active';
+  if (!useMayOperate())
+    return <p className="muted">Your key may only read. An operator can pause, test and change it.</p>;
   return (
     <div className="page-actions">
       <ActionDialog label="Test" title="Send a test event" offered={subscriber.callback !== null}>
@@ -46,14 +49,17 @@ export function SubscriberActions({ subscriber }: Props) {
 }
 
 function Pause({ subscriber: { id }, close }: FormProps) {
+  const [reason, setReason] = useState('');
+  const body = reason.trim() === '' ? {} : { reason: reason.trim() };
   const pause = useChange({
     outdates: keys.bus,
-    change: () => tenant('POST /bus/subscribers/{id}/pause', { params: { id }, body: {} }),
+    change: () => tenant('POST /bus/subscribers/{id}/pause', { params: { id }, body }),
     onDone: close,
   });
   return (
     <ActionForm submit={() => pause.mutate()}>
       <p className="preview">Events are kept and counted. A delivery that is under way ends first.</p>
+      <PointField label="Reason" hint="For others who see it paused; may be empty" value={reason} change={setReason} />
       <ActionFoot close={close} act="Pause" disabled={pause.isPending}>
         <InlineFailure error={pause.error} />
       </ActionFoot>
@@ -79,6 +85,7 @@ function Resume({ subscriber: { id, state, events }, close }: FormProps) {
       </p>
       <PointField
         label="From"
+        fault={faultOfPoint(from)}
         hint="Empty: where it stopped. Or now, the number of an event, or a time: 2026-01-31T00:00:00Z"
         value={from}
         change={setFrom}
@@ -86,7 +93,7 @@ function Resume({ subscriber: { id, state, events }, close }: FormProps) {
       <ActionFoot
         close={close}
         act={state === 'active' ? 'Move' : 'Resume'}
-        disabled={resume.isPending || (state === 'active' && point === '')}
+        disabled={resume.isPending || faultOfPoint(from) !== undefined || (state === 'active' && point === '')}
       >
         <InlineFailure error={resume.error} />
       </ActionFoot>

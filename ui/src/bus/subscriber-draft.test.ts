@@ -7,7 +7,10 @@ const draft: SubscriberDraft = {
   max: '100',
   timeout: '500',
   rate: '',
+  strands: '4',
   maxAttempts: '5',
+  maxAge: '60000',
+  requestTimeout: '',
   filter: '{"type": "update"}',
 };
 const subscriber = { callback: 'https://example.com/old' };
@@ -20,7 +23,11 @@ it('a valid form becomes a request', () => {
       max: 100,
       timeout: 500,
       rate: null,
+      ordering: 'key',
+      strands: 4,
       max_attempts: 5,
+      max_age: 60_000,
+      request_timeout: null,
       filter: { type: 'update' },
     },
   });
@@ -36,6 +43,8 @@ it.each([
   ['timeout', 'soon'],
   ['rate', '-1'],
   ['maxAttempts', '1.5'],
+  ['strands', ''],
+  ['maxAge', '3 days'],
   ['filter', '[1]'],
   ['filter', '{'],
 ] as const)('the field %s with the text "%s" is a fault', (name, text) => {

@@ -7,7 +7,10 @@ export interface SubscriberDraft {
   readonly max: string;
   readonly timeout: string;
   readonly rate: string;
+  readonly strands: string;
   readonly maxAttempts: string;
+  readonly maxAge: string;
+  readonly requestTimeout: string;
   readonly filter: string;
 }
 
@@ -19,7 +22,11 @@ interface ChangeBody {
   readonly max: number;
   readonly timeout: number;
   readonly rate: number | null;
+  readonly ordering: 'subscriber' | 'key';
+  readonly strands: number;
   readonly max_attempts: number | null;
+  readonly max_age: number | null;
+  readonly request_timeout: number | null;
   readonly filter: Record<string, unknown> | null;
 }
 
@@ -29,56 +36,53 @@ export function draftOf(subscriber: SubscriberDetail): SubscriberDraft {
     callback: subscriber.callback ?? '',
     max: String(subscriber.max_events),
     timeout: String(subscriber.timeout),
-    rate: subscriber.rate === null ? '' : String(subscriber.rate),
-    maxAttempts: subscriber.max_attempts === null ? '' : String(subscriber.max_attempts),
+    rate: textOf(subscriber.rate),
+    strands: String(subscriber.strands),
+    maxAttempts: textOf(subscriber.max_attempts),
+    maxAge: textOf(subscriber.max_age),
+    requestTimeout: textOf(subscriber.request_timeout),
     filter: subscriber.filter === null ? '' : JSON.stringify(subscriber.filter, null, 2),
   };
 }
+
+const noNumber = 'Enter a whole number.';
 
 export function changeOf(
   draft: SubscriberDraft,
   { callback }: Pick<SubscriberDetail, 'callback'>,
 ): { readonly body: ChangeBody } | { readonly faults: Faults } {
-  const [max, timeout] = [numberIn(draft.max), numberIn(draft.timeout)];
-  const [rate, attempts] = [optionalNumberIn(draft.rate), optionalNumberIn(draft.maxAttempts)];
-  const filter = filterIn(draft.filter);
-  if (
-    max === undefined ||
-    timeout === undefined ||
-    rate === undefined ||
-    attempts === undefined ||
-    filter === undefined
-  ) {
-    const noNumber = 'Enter a whole number.';
-    return {
-      faults: {
-        ...(max === undefined ? { max: noNumber } : {}),
-        ...(timeout === undefined ? { timeout: noNumber } : {}),
-        ...(rate === undefined ? { rate: noNumber } : {}),
-        ...(attempts === undefined ? { maxAttempts: noNumber } : {}),
-        ...(filter === undefined ? { filter: 'Enter a JSON object.' } : {}),
-      },
-    };
-  }
-  return {
-    body: {
-      topics: draft.topics.split(/[\s,]+/).filter((name) => name !== ''),
-      ...(callback === null ? {} : { callback: draft.callback.trim() }),
-      max,
-      timeout,
-      rate,
-      max_attempts: attempts,
-      filter,
-    },
+  const faults: { -readonly [K in keyof Faults]: Faults[K] } = {};
+  const required = (name: keyof SubscriberDraft): number => {
+    const value = numberIn(draft[name]);
+    if (value === undefined) faults[name] = noNumber;
+    return value ?? 0;
   };
+  const optional = (name: keyof SubscriberDraft): number | null => (draft[name].trim() === '' ? null : required(name));
+  const filter = filterIn(draft.filter);
+  if (filter === undefined) faults.filter = 'Enter a JSON object.';
+  const strands = required('strands');
+  const body: ChangeBody = {
+    topics: draft.topics.split(/[\s,]+/).filter((name) => name !== ''),
+    ...(callback === null ? {} : { callback: draft.callback.trim() }),
+    max: required('max'),
+    timeout: required('timeout'),
+    rate: optional('rate'),
+    ordering: strands > 1 ? 'key' : 'subscriber',
+    strands,
+    max_attempts: optional('maxAttempts'),
+    max_age: optional('maxAge'),
+    request_timeout: optional('requestTimeout'),
+    filter: filter ?? null,
+  };
+  return Object.keys(faults).length === 0 ? { body } : { faults };
+}
+
+function textOf(value: number | null): string {
+  return value === null ? '' : String(value);
 }
 
 function numberIn(text: string): number | undefined {
-  return /^\s*\d{1,9}\s*$/.test(text) ? Number(text) : undefined;
-}
-
-function optionalNumberIn(text: string): number | null | undefined {
-  return text.trim() === '' ? null : numberIn(text);
+  return /^\s*\d{1,11}\s*$/.test(text) ? Number(text) : undefined;
 }
 
 function filterIn(text: string): Record<string, unknown> | null | undefined {

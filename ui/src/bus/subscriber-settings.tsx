@@ -8,6 +8,7 @@ import { InlineFailure } from '../kit/failure.tsx';
 import { keys } from '../queries.ts';
 import { formatBytes, formatSpan } from '../time/format.ts';
 import { Age } from '../time/times.tsx';
+import { BusMessage } from './bus-message.tsx';
 import { changeOf, draftOf, type SubscriberDraft } from './subscriber-draft.ts';
 import type { SubscriberDetail } from './use-bus.ts';
 
@@ -28,6 +29,12 @@ export function SettingsView({ subscriber }: { readonly subscriber: SubscriberDe
             </tr>
           ))}
           <tr>
+            <th scope="row">Signing secrets</th>
+            <td>
+              <Secrets subscriber={subscriber} />
+            </td>
+          </tr>
+          <tr>
             <th scope="row">Created</th>
             <td>
               <Age at={subscriber.created_at} />
@@ -39,7 +46,7 @@ export function SettingsView({ subscriber }: { readonly subscriber: SubscriberDe
       {subscriber.filter === null ? (
         <p className="muted">None: it receives every event of its topics.</p>
       ) : (
-        <pre className="bus-message">{JSON.stringify(subscriber.filter, null, 2)}</pre>
+        <BusMessage text={JSON.stringify(subscriber.filter, null, 2)} />
       )}
     </section>
   );
@@ -55,14 +62,44 @@ function rowsOf(subscriber: SubscriberDetail): readonly (readonly [string, strin
     ],
     ['Order', subscriber.ordering === 'key' ? `by key, on ${subscriber.strands} strands` : 'all events in order'],
     ['Deliveries per second', rate === null ? 'as many as it takes' : String(rate)],
-    ['Gives up after', `${attempts === null ? 'any number of' : attempts} attempts, ${spanOrDefault(age)}`],
-    ['Time for an answer', spanOrDefault(timeout)],
-    ['Signing secrets', subscriber.secrets === 0 ? 'none: deliveries are not signed' : String(subscriber.secrets)],
+    ['Becomes a dead letter after', giveUpOf(attempts, age)],
+    ['Time for an answer', timeout === null ? '20s (the default)' : formatSpan(timeout)],
   ];
 }
 
-function spanOrDefault(ms: number | null): string {
-  return ms === null ? 'the default time' : formatSpan(ms);
+function giveUpOf(attempts: number | null, age: number | null): string {
+  const time = age === null ? 'the time in MILLRACE_BUS_GIVE_UP' : formatSpan(age);
+  return attempts === null ? time : `${attempts.toLocaleString('en')} attempts, or ${time}`;
+}
+
+function Secrets({ subscriber: { id, secrets } }: { readonly subscriber: SubscriberDetail }) {
+  const text = ['none: deliveries are not signed', 'one', 'two: deliveries carry a signature of each'][secrets];
+  return (
+    <>
+      {text}{' '}
+      <ActionDialog label="End the older secret" title="End the older secret" kind="danger" offered={secrets > 1}>
+        {(close) => <EndSecret id={id} close={close} />}
+      </ActionDialog>
+    </>
+  );
+}
+
+function EndSecret({ id, close }: { readonly id: string; readonly close: () => void }) {
+  const end = useChange({
+    outdates: keys.bus,
+    change: () => tenant('DELETE /bus/subscribers/{id}/secret', { params: { id }, query: {} }),
+    onDone: close,
+  });
+  return (
+    <ActionForm submit={() => end.mutate()}>
+      <p className="preview">
+        Do this when the receiver verifies with the new secret. Deliveries are then signed with that one only.
+      </p>
+      <ActionFoot close={close} act="End it" kind="danger" disabled={end.isPending}>
+        <InlineFailure error={end.error} />
+      </ActionFoot>
+    </ActionForm>
+  );
 }
 
 const fields: readonly (readonly [keyof SubscriberDraft, string, string])[] = [
@@ -71,7 +108,14 @@ const fields: readonly (readonly [keyof SubscriberDraft, string, string])[] = [
   ['max', 'Events of a batch', '1 to 10,000'],
   ['timeout', 'Window in milliseconds', 'How long an event waits for others, at most 3,600,000'],
   ['rate', 'Deliveries per second', 'Empty: as many as it takes'],
-  ['maxAttempts', 'Attempts', 'Empty: any number, until the time is over'],
+  [
+    'strands',
+    'Strands',
+    '1: all events in order. More: as many batches at once, and only events with the same key in order',
+  ],
+  ['maxAttempts', 'Attempts before it is a dead letter', 'Empty: any number, until the time below is over'],
+  ['maxAge', 'Milliseconds before it is a dead letter', 'Empty: as MILLRACE_BUS_GIVE_UP says, 3 days by default'],
+  ['requestTimeout', 'Milliseconds for an answer', 'Empty: 20,000'],
 ];
 
 function ChangeForm({ subscriber, close }: { readonly subscriber: SubscriberDetail; readonly close: () => void }) {

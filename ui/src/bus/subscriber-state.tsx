@@ -12,12 +12,13 @@ const shapes: Readonly<Record<Tone, string>> = {
   bad: 'M8 2.5 14 13H2ZM8 6.6v2.8M8 11.2h.01',
 };
 
-type Shown = Pick<Subscriber, 'state' | 'health' | 'failing_since' | 'events'>;
+type Shown = Pick<Subscriber, 'state' | 'health' | 'failing_since' | 'events' | 'kind'>;
 
-export function standingOf({ state, failing_since, events }: Shown): readonly [Tone, string] {
+export function standingOf({ state, failing_since, events, kind }: Shown): readonly [Tone, string] {
   if (state === 'disabled') return ['bad', 'disabled'];
   if (state === 'paused') return ['quiet', 'paused'];
   if (failing_since !== null) return ['waits', 'failing'];
+  if (kind === 'pull' && events.queued > 0) return ['waits', 'to be fetched'];
   return events.queued > 0 ? ['busy', 'delivering'] : ['well', 'up to date'];
 }
 

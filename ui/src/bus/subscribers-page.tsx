@@ -54,13 +54,17 @@ function Found({ all, question }: { readonly all: readonly Subscriber[]; readonl
   const queued = all.reduce((sum, { events }) => sum + events.queued, 0);
   return (
     <>
-      <div className="bar">
+      <div className="bar bus-filters">
         <Choice label="Which subscribers" options={choices} value={show} change={choose} />
         <p className="page-count" role="status">
           {queued === 0 ? 'all events are delivered' : `${queued.toLocaleString('en')} events wait`}
         </p>
       </div>
-      {shown.length === 0 ? <Empty title="No such subscriber" /> : <SubscribersTable subscribers={shown} />}
+      {shown.length === 0 ? (
+        <Empty title="No subscriber fits these filters" />
+      ) : (
+        <SubscribersTable subscribers={shown} />
+      )}
     </>
   );
 }
@@ -72,8 +76,12 @@ function SubscribersTable({ subscribers }: { readonly subscribers: readonly Subs
         <tr>
           <th scope="col">Subscriber</th>
           <th scope="col">State</th>
-          <th scope="col">Why</th>
-          <th scope="col">Health</th>
+          <th scope="col" className="wide">
+            Why
+          </th>
+          <th scope="col" className="wide">
+            Health
+          </th>
           <th scope="col" className="number">
             Waiting
           </th>
@@ -105,8 +113,8 @@ function Row({ subscriber }: { readonly subscriber: Subscriber }) {
       <td>
         <SubscriberState subscriber={subscriber} />
       </td>
-      <td className="muted">{reason}</td>
-      <td>
+      <td className="wide muted">{reason}</td>
+      <td className="wide">
         <Health points={health} />
       </td>
       <td className="number">{events.queued.toLocaleString('en')}</td>

@@ -1,4 +1,5 @@
-/** All topics: who publishes, how much, and charts of the whole bus. */
+/** All topics: owner, rate and number of events, with charts of the whole bus or of the topic in the address (`?topic=`). */
+import { Link } from 'wouter';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';
 import { useChange } from '../admin/use-change.ts';
 import { tenant } from '../client.ts';
@@ -27,19 +28,34 @@ export default function TopicsPage() {
   const topics = useTopics();
   const [minutes, choose] = useUrlState('minutes', '60');
   const shown = spans.find(({ value }) => value === minutes)?.value ?? '60';
+  const [topic, chooseTopic] = useUrlState('topic');
   return (
     <>
       <BusHead />
-      <Choice label="Time of the charts" options={spans} value={shown} change={choose} />
-      <BusCharts minutes={Number(shown)} />
+      <div className="bar bus-filters">
+        <Choice label="Time of the charts" options={spans} value={shown} change={choose} />
+        {topic === '' ? null : (
+          <button type="button" className="button" onClick={() => chooseTopic('')}>
+            Only {topic}: show all topics
+          </button>
+        )}
+      </div>
+      <BusCharts minutes={Number(shown)} {...(topic === '' ? {} : { topic })} />
       <Answer of={topics} what="Reading topics">
-        {(all) => (all.length === 0 ? <NoTopics /> : <TopicsTable topics={all} />)}
+        {(all) => (all.length === 0 ? <NoTopics /> : <TopicsTable topics={all} chosen={topic} choose={chooseTopic} />)}
       </Answer>
     </>
   );
 }
 
-function TopicsTable({ topics }: { readonly topics: readonly Topic[] }) {
+interface TableProps {
+  readonly topics: readonly Topic[];
+  /** The topic of the charts. */
+  readonly chosen: string;
+  readonly choose: (topic: string) => void;
+}
+
+function TopicsTable({ topics, chosen, choose }: TableProps) {
   return (
     <table className="table">
       <thead>
@@ -47,7 +63,7 @@ function TopicsTable({ topics }: { readonly topics: readonly Topic[] }) {
           <th scope="col">Topic</th>
           <th scope="col">Publisher</th>
           <th scope="col" className="number">
-            Last minute
+            Per minute
           </th>
           <th scope="col" className="number">
             Events
@@ -66,11 +82,23 @@ function TopicsTable({ topics }: { readonly topics: readonly Topic[] }) {
       <tbody>
         {topics.map((topic) => (
           <tr key={topic.name}>
-            <th scope="row">{topic.name}</th>
+            <th scope="row">
+              <button
+                type="button"
+                className="button bare bus-open"
+                title="Show its charts"
+                aria-pressed={topic.name === chosen}
+                onClick={() => choose(topic.name === chosen ? '' : topic.name)}
+              >
+                {topic.name}
+              </button>
+            </th>
             <td>{topic.publisher ?? 'Millrace'}</td>
             <td className="number">{formatRate(topic.last_minute)}</td>
             <td className="number">{topic.events.toLocaleString('en')}</td>
-            <td className="number wide">{topic.subscribers}</td>
+            <td className="number wide">
+              <Link href={`/subscribers?q=${encodeURIComponent(topic.name)}`}>{topic.subscribers}</Link>
+            </td>
             <td className="wide muted">
               <Age at={topic.created_at} />
             </td>
@@ -109,7 +137,7 @@ function NoTopics() {
     <Empty title="No topics yet">
       <p>The first event that is published to a topic creates it. Its publisher then owns it:</p>
       <p>
-        <Command>millrace publish orders --type create --url https://example.com/orders/1</Command>
+        <Command>millrace publish orders https://example.com/orders/1 --type create</Command>
       </p>
     </Empty>
   );

@@ -73,6 +73,17 @@ export function useDeliveries(id: string, { failed, limit }: { readonly failed: 
   });
 }
 
+/** All attempts of one batch that are kept, newest first. */
+export function useAttempts(id: string, batch: string) {
+  return useQuery({
+    queryKey: keys.subscriber(id, 'attempts', batch),
+    queryFn: async ({ signal }) => {
+      const query = { batch, limit: 1_000 };
+      return (await tenant('GET /bus/subscribers/{id}/deliveries', { params: { id }, query, signal })).items;
+    },
+  });
+}
+
 export function useDeadLetters(subscriber: string | undefined, limit: number) {
   return useQuery({
     queryKey: [...keys.deadLetters, subscriber, limit],

@@ -6,7 +6,7 @@ import { delivery, logPoint, own, subscriberDetail, subscriberPath } from '../sh
 const pause = {
   summary: 'Stop deliveries; events are kept, and continue to be counted',
   tag: 'bus',
-  body: z.strictObject({ reason: z.string().max(500).optional() }).default({}),
+  body: z.strictObject({ reason: z.string().max(500).optional().describe('shown beside the state') }).default({}),
   ignoresContentType: true,
   answer: subscriberDetail,
 } as const;
@@ -15,7 +15,14 @@ const resume = {
   summary:
     'Continue deliveries, also of a disabled subscriber. `from` moves its position: `now` skips what is queued, a number or a time rewinds or skips',
   tag: 'bus',
-  body: z.strictObject({ from: z.union([z.literal('now'), logPoint]).optional() }).default({}),
+  body: z
+    .strictObject({
+      from: z
+        .union([z.literal('now'), logPoint])
+        .optional()
+        .describe('without it, where it stopped'),
+    })
+    .default({}),
   ignoresContentType: true,
   answer: subscriberDetail,
 } as const;
@@ -52,6 +59,7 @@ const endSecret = {
     all: z
       .enum(['true', 'false'])
       .default('false')
+      .describe('end both')
       .transform((text) => text === 'true'),
   }),
   status: 204,

@@ -7,7 +7,11 @@ import { busElement, deadLetter, delivery, own, pageOf, pageQuery, subscriberKey
 const deliveries = {
   summary: 'Attempts, newest first: every failure, and at most 100 successes a second',
   tag: 'bus',
-  query: z.object({ ...pageQuery, failed: flag.describe('only failures'), batch: z.string().max(100).optional() }),
+  query: z.object({
+    ...pageQuery,
+    failed: flag.describe('only failures'),
+    batch: z.string().max(100).optional().describe('only attempts of the batch with this `webhook-id`'),
+  }),
   answer: pageOf(delivery),
 } as const;
 

@@ -33,7 +33,7 @@ export const deliveryExplainEndpoints = endpoints({
       'Why a delivery has not happened. The id is that of a subscriber or of a batch, or the name of a subscriber',
     tag: 'explain',
     allow: ['viewer', 'operator', 'client', 'subscriber'],
-    params: z.object({ id: z.string().min(1).max(100) }),
+    params: z.object({ id: z.string().min(1).max(100).describe('such as `billing--1a2b3c4d` or `1a2b3c4d_0_17_19`') }),
     answer: z.object({
       subject: z.object({
         kind: z.enum(['subscriber', 'batch']),

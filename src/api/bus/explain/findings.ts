@@ -1,4 +1,5 @@
 /** Findings about deliveries: a reason in words and data, and what the user can do. A message has no full stop. */
+import { formatDuration } from '../../../kernel/text/duration.ts';
 import type { deliveryReasonCodes } from './endpoints.ts';
 import type { ReaderRow } from '../subscribers/queries.ts';
 
@@ -58,7 +59,7 @@ export function formatLag(waiting: readonly ReaderRow[], queued: number, now: nu
   const oldest = waiting.flatMap(({ oldest_at }) => (oldest_at === null ? [] : [oldest_at.getTime()]));
   const ageMs = oldest.length === 0 ? null : Math.max(0, now - Math.min(...oldest));
   const positions = Object.fromEntries(waiting.map(({ strand, pos }) => [strand, String(pos)]));
-  const age = ageMs === null ? '' : `, the oldest for ${Math.round(ageMs / 1_000)} s`;
+  const age = ageMs === null ? '' : `, the oldest for ${formatDuration(Math.round(ageMs / 1_000) * 1_000)}`;
   const noun = queued === 1 ? 'event waits' : 'events wait';
   return finding('lag', `${queued} ${noun}${age}`, { queued, oldest_ms: ageMs, positions });
 }

@@ -4,7 +4,9 @@ import { endpoints } from '../../../http/endpoint.ts';
 import { id, time } from '../../shapes.ts';
 
 /** Any name: a bad one is answered in Routemaster's words. */
-const namePath = z.object({ name: z.string().max(1_000) });
+const namePath = z.object({
+  name: z.string().max(1_000).describe('the name of a topic: 1 to 64 of the characters a-z and _'),
+});
 const anyKey = ['viewer', 'operator', 'client', 'publisher', 'subscriber'] as const;
 const open = { allow: ['anyone'], tag: 'bus' } as const;
 const pong = { ...open, summary: 'The time of the bus', answer: z.object({ pong: time }) } as const;
@@ -18,6 +20,22 @@ const topic = z.object({
   owner: id.nullable().describe('the identity that owns it'),
   created_at: time,
 });
+
+/** For OpenAPI. `bus/publish/event-rules.ts` checks events. */
+const postedEvent = z.object({
+  type: z.enum(['create', 'update', 'delete', 'noop']),
+  url: z.string().max(2_048).describe('what has changed: an https URL without a query string'),
+  timestamp: z.int().nullable().optional().describe('milliseconds since 1970; without it, now'),
+  data: z.record(z.string(), z.unknown()).nullable().optional().describe('at most MILLRACE_BUS_MAX_DATA bytes of JSON'),
+  id: z.string().max(255).nullable().optional().describe('your own id: one of the last 24 hours is stored once'),
+  key: z.string().max(255).nullable().optional().describe('the ordering key; without it, the URL'),
+  target: z.string().max(255).nullable().optional().describe('the name or id of the only subscriber that receives it'),
+});
+const idempotencyKey = z
+  .string()
+  .max(255)
+  .optional()
+  .describe('a repetition within 24 hours gets the first answer, with the header `Idempotent-Replayed`');
 
 /** The largest body of a request to publish. */
 export const maxPostBytes = 4 * 1024 * 1024;
@@ -54,7 +72,17 @@ export const topicEndpoints = endpoints({
     params: namePath,
     body: 'bytes',
     bodyBytes: maxPostBytes,
-    answer: z.union([z.object({ id: z.string() }), z.object({ first: z.string(), last: z.string() })]),
+    documented: {
+      body: z.union([postedEvent, z.array(postedEvent).min(1).max(1_000)]),
+      headers: z.object({ 'Idempotency-Key': idempotencyKey }),
+    },
+    answer: z.union([
+      z.object({ id: z.string().describe('the number of the event, after the commit') }),
+      z.object({
+        first: z.string().describe('the number of the first event of the array'),
+        last: z.string().describe('the number of the last one'),
+      }),
+    ]),
     others: {
       403: 'topic claimed: another key owns the topic',
       422: 'the Idempotency-Key was used with another body',

@@ -192,7 +192,75 @@ describe('subscriber', () => {
   });
 });
 
+describe('subscribe', () => {
+  it('a fault of a topic or a filter is named by its argument', async () => {
+    const { env, calls } = await start({ 'POST /bus/subscription': async () => {} });
+    const args = ['subscribe', 'https://a.example/', 'orders', 'Refunds', '--filter', '{"foo": 1}'];
+    const { stderr } = await shell(args, { env });
+    expect(stderr).toContain('bad data in payload: topics[1]: use 1 to 64 of the characters a-z and _');
+    expect(stderr).toContain('--filter.foo: is not a field');
+    expect(calls).not.toContain('GET /bus/subscriber');
+  });
+
+  it('change sends the fields of --set, and a fault names its field', async () => {
+    const asked: unknown[] = [];
+    const { env } = await start({
+      'PATCH /bus/subscribers/{id}': async ({ body }) => {
+        asked.push(body);
+        throw new MillraceError('not_found', 'subscriber not found');
+      },
+    });
+    const change = (set: string) => shell(['subscriber', 'change', 'shop--1', '--set', set], { env });
+    expect(await change('{"strands": 0}')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('--set.strands') as unknown,
+    });
+    expect((await change('[8]')).code).toBe(2);
+    expect(asked).toEqual([]);
+    expect((await change('{"ordering": "key", "strands": 8}')).code).toBe(5);
+    expect(asked).toEqual([{ ordering: 'key', strands: 8 }]);
+  });
+
+  it('a command about the subscriber of the own key says what to do if there is none', async () => {
+    const { env, calls } = await start(makePull('root').handlers);
+    const ran = await shell(['subscriber', 'pause'], { env });
+    expect(ran).toMatchObject({ code: 5, stderr: expect.stringContaining('give a name') as unknown });
+    expect(calls).toEqual(['GET /bus/subscriber']);
+  });
+});
+
 describe('errands', () => {
+  it('retry --subscriber retries the errands of that subscriber, and of no other', async () => {
+    const asked: unknown[] = [];
+    const scheduled = {
+      queue: 'main',
+      work: 'deliver',
+      state: 'scheduled',
+      run_at: null,
+      worker: null,
+      taken_at: null,
+      losses: 0,
+      attempts: 3,
+      reason: null,
+    } as const;
+    const errand = (key: string, subscriber: string) => ({ ...scheduled, key, subscriber });
+    const none = { scheduled: 0, ready: 0, pending: 0, poisoned: 0 };
+    const { env } = await start({
+      'GET /api/errands': async () => ({
+        items: [errand('a', 'shop--1'), errand('b', 'billing--2'), errand('c', 'shop--1')],
+        next: null,
+        counts: { main: none, aux: none },
+      }),
+      'POST /api/errands/retry': async ({ body }) => {
+        asked.push(body);
+        return { promoted: 2, revived: 0 };
+      },
+    });
+    expect((await shell(['errands', 'retry', '--subscriber', 'shop--1'], { env })).code).toBe(0);
+    expect(asked).toEqual([{ queue: 'main', keys: ['a', 'c'] }]);
+    expect((await shell(['errands', 'retry'], { env })).code).toBe(2);
+  });
+
   it('retry --poisoned retries all poisoned errands of the queue', async () => {
     const none = { scheduled: 0, ready: 0, pending: 0, poisoned: 0 };
     const poisoned = {

@@ -10,6 +10,7 @@ import type { Io } from '../../session/io.ts';
 import { listDeadLetters } from '../../session/pages.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 import { followReplay } from './follow-replay.ts';
+import { formatAge } from './format-age.ts';
 import { makeSubscriberCalls } from './subscriber-calls.ts';
 
 const maxListed = 10_000;
@@ -71,24 +72,21 @@ async function showLetters(session: Session, _: readonly string[], flags: z.outp
   const letters = await listDeadLetters(server, flags.subscriber, flags.limit);
   session.out.answer(letters, () => {
     if (letters.length === 0) return session.out.note('no dead letters');
+    const nowMs = Date.now();
     session.out.table(
       [
         { title: 'ID' },
-        { title: 'SUBSCRIBER' },
-        { title: 'GIVEN UP' },
+        { title: 'SUBSCRIBER', flexible: true },
+        { title: 'AGE', align: 'right' },
         { title: 'EVENTS', align: 'right' },
-        { title: 'ATTEMPTS', align: 'right' },
-        { title: 'LAST ANSWER' },
-        { title: 'BATCH', flexible: true },
+        { title: 'ANSWER' },
       ],
       letters.map((letter) => [
         letter.id,
         letter.subscriber,
-        showTime(letter.at),
+        formatAge(letter.at, nowMs),
         letter.events,
-        letter.attempts,
         letter.status ?? letter.code,
-        letter.batch,
       ]),
     );
   });

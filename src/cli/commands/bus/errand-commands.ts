@@ -16,7 +16,11 @@ const maxRetried = 1_000;
 const queue = z.enum(errandQueues);
 const state = z.enum(errandStates);
 const listFlags = z.object({ queue: queue.optional(), state: state.optional(), limit: z.int().default(50) });
-const retryFlags = z.object({ queue: queue.default('main'), poisoned: z.boolean().default(false) });
+const retryFlags = z.object({
+  queue: queue.default('main'),
+  subscriber: z.string().optional(),
+  poisoned: z.boolean().default(false),
+});
 
 export function addErrandCommands(program: Command, io: Io): void {
   const errands = program
@@ -36,12 +40,13 @@ export function addErrandCommands(program: Command, io: Io): void {
   const retry = errands
     .command('retry')
     .description('Make scheduled errands ready now, and give poisoned ones another chance.')
-    .argument('[keys...]', 'as `millrace errands` lists them, in quotes')
+    .argument('[keys...]', 'as `millrace errands --json` lists them, in quotes')
     .option('--queue <queue>', 'the queue of the keys (main)', wordsOf(errandQueues))
+    .option('--subscriber <name>', 'all errands of this subscriber')
     .option('--poisoned', 'all poisoned errands of the queue')
     .action(verb(io, retryFlags, retryErrands));
   examples(retry, [
-    [`millrace errands retry '["deliver",["01890a5d-…",0]]'`, 'do not wait for the next attempt'],
+    ['millrace errands retry --subscriber billing--1a2b3c4d', 'do not wait for the next attempt'],
     ['millrace errands retry --poisoned', 'after the cause was removed'],
   ]);
 }
@@ -77,36 +82,29 @@ function printErrands(out: Output, { items }: Awaited<ReturnType<typeof listErra
   if (items.length === 0) return out.note('no errands: nothing waits to be delivered');
   out.table(
     [
-      { title: 'QUEUE' },
       { title: 'WORK' },
       { title: 'SUBSCRIBER' },
       { title: 'STATE' },
       { title: 'DUE' },
-      { title: 'ATTEMPTS', align: 'right' },
-      { title: 'LOSSES', align: 'right' },
-      { title: 'KEY' },
       { title: 'REASON', flexible: true },
     ],
     items.map((each) => [
-      each.queue,
-      each.work,
+      each.work ?? each.key,
       each.subscriber,
       { text: each.state, style: each.state === 'poisoned' ? 'red' : 'bold' },
       showTime(each.run_at),
-      each.attempts,
-      each.losses,
-      each.key,
       each.reason,
     ]),
   );
 }
 
 async function retryErrands(session: Session, keys: readonly string[], flags: z.output<typeof retryFlags>) {
-  if (keys.length > 0 === flags.poisoned) throw new UsageError('give the keys of errands, or --poisoned');
+  const { queue: name, subscriber, poisoned } = flags;
+  if (keys.length > 0 === (poisoned || subscriber !== undefined)) {
+    throw new UsageError('give the keys of errands, or --subscriber NAME, or --poisoned');
+  }
   const server = await session.connect();
-  const wanted = flags.poisoned
-    ? (await listErrands(server, { queue: flags.queue, state: 'poisoned' }, maxListed)).items.map(({ key }) => key)
-    : keys;
+  const wanted = keys.length > 0 ? keys : await findKeys(server, { queue: name, subscriber, poisoned });
   const total = { promoted: 0, revived: 0 };
   for (let from = 0; from < wanted.length; from += maxRetried) {
     const body = { queue: flags.queue, keys: wanted.slice(from, from + maxRetried) };
@@ -117,4 +115,17 @@ async function retryErrands(session: Session, keys: readonly string[], flags: z.
   session.out.answer(total, () => {
     session.out.line(`${total.promoted + total.revived} made ready (${total.revived} of them poisoned before)`);
   });
+  if (total.promoted + total.revived === 0) session.out.note('none of them waits for a retry; see millrace errands');
+}
+
+interface Choice {
+  readonly queue: (typeof errandQueues)[number];
+  readonly subscriber: string | undefined;
+  readonly poisoned: boolean;
+}
+
+async function findKeys(server: Server, { queue: name, subscriber, poisoned }: Choice): Promise<readonly string[]> {
+  const wanted = poisoned ? { queue: name, state: 'poisoned' as const } : { queue: name };
+  const { items } = await listErrands(server, wanted, maxListed);
+  return items.filter((each) => subscriber === undefined || each.subscriber === subscriber).map(({ key }) => key);
 }

@@ -14,6 +14,7 @@ import { delayMs, reconnect } from '../../../kernel/backoff.ts';
 import { pause } from '../../../kernel/service.ts';
 import { MillraceError } from '../../../errors.ts';
 import { oneLine } from '../../print/width.ts';
+import { byArgument } from '../../session/arguments.ts';
 import { endingOf, exitCodes } from '../../session/exit.ts';
 import { examples, integer } from '../../session/flags.ts';
 import { type Io, write } from '../../session/io.ts';
@@ -119,7 +120,11 @@ async function makeOwn(session: Session, server: Server): Promise<Listener> {
 
 /** Small batches without a window, because a person is waiting. */
 async function subscribe(server: Server, { topics, filter }: Topics): Promise<void> {
-  await server.tenant('POST /bus/subscription', { body: { topics, filter, kind: 'pull', timeout: 0 } });
+  const body = { topics, filter, kind: 'pull' as const, timeout: 0 };
+  await byArgument(server.tenant('POST /bus/subscription', { body }), {
+    'body.topics': 'topics',
+    'body.filter': '--filter',
+  });
 }
 
 interface Former {

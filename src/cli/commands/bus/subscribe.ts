@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { parseDuration } from '../../../kernel/text/duration.ts';
-import { count, type Output, showTime } from '../../print/output.ts';
+import { count, type Output } from '../../print/output.ts';
 import type { Style } from '../../print/paint.ts';
 import { byArgument } from '../../session/arguments.ts';
 import { UsageError } from '../../session/exit.ts';
@@ -10,6 +10,7 @@ import { examples, integer } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { listSubscribers } from '../../session/pages.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
+import { formatAge } from './format-age.ts';
 import { parseJsonFlag } from './json-flag.ts';
 
 const flags = z.object({
@@ -44,7 +45,7 @@ export function addSubscribeCommands(program: Command, io: Io): void {
   ]);
   const list = program
     .command('subscribers')
-    .description('List subscribers, with what is queued for each and since when.')
+    .description('List subscribers, with what is queued for each and how old the oldest event is.')
     .action(verb(io, noOptions, showSubscribers));
   examples(list, [
     ['millrace subscribers', 'of the tenant `default`'],
@@ -103,13 +104,14 @@ async function showSubscribers(session: Session): Promise<void> {
 }
 
 function printSubscribers(out: Output, items: Awaited<ReturnType<typeof listSubscribers>>): void {
+  const nowMs = Date.now();
   out.table(
     [
       { title: 'SUBSCRIBER' },
       { title: 'STATE' },
       { title: 'HEALTH', align: 'right' },
       { title: 'QUEUED', align: 'right' },
-      { title: 'OLDEST' },
+      { title: 'OLDEST', align: 'right' },
       { title: 'SENT', align: 'right' },
       { title: 'TOPICS', flexible: true },
       { title: 'CALLBACK', flexible: true },
@@ -119,7 +121,7 @@ function printSubscribers(out: Output, items: Awaited<ReturnType<typeof listSubs
       { text: state, style: subscriberStyle(state) },
       health,
       events.queued,
-      showTime(events.oldest),
+      formatAge(events.oldest, nowMs),
       events.sent,
       topics.join(','),
       kind === 'pull' ? '(pull)' : callback,

@@ -2,7 +2,12 @@
  * The calls about one subscriber. With a name they are those of operators; without, those about the subscriber of the caller's
  * own key.
  */
+import type { z } from 'zod';
+import type { subscriberChange } from '../../../api/bus/shapes.ts';
 import type { Server } from '../../session/server.ts';
+
+/** The fields of `PATCH`. */
+export type SubscriberChange = z.input<typeof subscriberChange>;
 
 export interface ReplayWish {
   readonly from: string;
@@ -14,6 +19,8 @@ export function makeSubscriberCalls({ tenant }: Server, id: string | undefined) 
   const named = id === undefined ? undefined : { params: { id } };
   return {
     show: () => (named ? tenant('GET /bus/subscribers/{id}', named) : tenant('GET /bus/subscriber')),
+    change: (body: SubscriberChange) =>
+      named ? tenant('PATCH /bus/subscribers/{id}', { ...named, body }) : tenant('PATCH /bus/subscriber', { body }),
     pause: (body: { readonly reason?: string | undefined }) =>
       named
         ? tenant('POST /bus/subscribers/{id}/pause', { ...named, body })

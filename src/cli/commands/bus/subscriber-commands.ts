@@ -1,13 +1,17 @@
-/** `millrace subscriber show|pause|resume|test|secret|replay|delete`: one subscriber of the event bus. */
+/** `millrace subscriber show|change|pause|resume|test|secret|replay|delete`: one subscriber of the event bus. */
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { MillraceError } from '../../../errors.ts';
+import { CallFailed } from '../../../http/client.ts';
+import { byArgument } from '../../session/arguments.ts';
 import { UsageError } from '../../session/exit.ts';
 import { examples } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { checkInstant } from '../../session/references.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 import { followReplay } from './follow-replay.ts';
-import { makeSubscriberCalls, type SubscriberCalls } from './subscriber-calls.ts';
+import { parseJsonFlag } from './json-flag.ts';
+import { makeSubscriberCalls, type SubscriberCalls, type SubscriberChange } from './subscriber-calls.ts';
 import { showDetail, showTest } from './subscriber-views.ts';
 
 const nameArgument = [
@@ -26,7 +30,7 @@ const replayFlags = z.object({
 const deleteFlags = z.object({ yes: z.boolean().default(false) });
 
 export function addSubscriberCommands(program: Command, io: Io): void {
-  const subscriber = program.command('subscriber').description('Show, pause, test, replay and delete one subscriber.');
+  const subscriber = program.command('subscriber').description('Show, change, pause, test, replay and delete one subscriber.');
   const add = (name: string, description: string): Command =>
     subscriber
       .command(name)
@@ -39,9 +43,10 @@ export function addSubscriberCommands(program: Command, io: Io): void {
       ['millrace subscriber show', 'the one of your own key'],
     ],
   );
+  addChange(add, io);
   const pausing = add('pause', 'Stop deliveries. Events are kept until it is resumed.').option(
     '--reason <text>',
-    'for whoever wonders why',
+    'shown beside the state',
   );
   examples(pausing.action(verb(io, z.object({ reason: z.string().optional() }), pauseIt)), [
     ['millrace subscriber pause billing--1a2b3c4d --reason "moves to the new host"', 'nothing is lost'],
@@ -66,6 +71,17 @@ export function addSubscriberCommands(program: Command, io: Io): void {
 }
 
 type Add = (name: string, description: string) => Command;
+
+function addChange(add: Add, io: Io): void {
+  const change = add('change', 'Change fields of a subscriber, such as its filter. Other fields keep their values.')
+    .requiredOption('--set <json>', 'the fields: see `PATCH /bus/subscriber` in docs/bus.md; null restores a default')
+    .action(verb(io, z.object({ set: z.string() }), changeIt));
+  examples(change, [
+    [`millrace subscriber change billing--1a2b3c4d --set '{"filter": {"data.total": {"$gte": 100}}}'`, 'fewer events'],
+    [`millrace subscriber change billing--1a2b3c4d --set '{"ordering": "key", "strands": 8}'`, 'eight batches at once'],
+    [`millrace subscriber change billing--1a2b3c4d --set '{"max_attempts": 50, "max_age": null}'`, 'when to give up'],
+  ]);
+}
 
 function addResume(add: Add, io: Io): void {
   const resume = add('resume', 'Continue deliveries of a paused or disabled subscriber where they stopped.').option(
@@ -106,11 +122,30 @@ function addReplay(add: Add, io: Io): void {
 }
 
 async function open(session: Session, name: string | undefined): Promise<SubscriberCalls> {
-  return makeSubscriberCalls(await session.connect(), name);
+  const server = await session.connect();
+  if (name === undefined) await server.tenant('GET /bus/subscriber').catch(explainMissing);
+  return makeSubscriberCalls(server, name);
+}
+
+/** Without a name, a command is about the subscriber of the caller's key, and most keys of people have none. */
+function explainMissing(error: unknown): never {
+  if (!(error instanceof CallFailed) || error.status !== 404) throw error;
+  throw new MillraceError(
+    'not_found',
+    'this key has no subscriber: give a name as `millrace subscribers` lists it, or set MILLRACE_KEY to the key of the subscriber',
+  );
 }
 
 async function show(session: Session, [name]: readonly string[]): Promise<void> {
   const detail = await (await open(session, name)).show();
+  session.out.answer(detail, () => showDetail(session.out, detail));
+}
+
+async function changeIt(session: Session, [name]: readonly string[], flags: { readonly set: string }): Promise<void> {
+  // the server checks the fields, and names those that are not right
+  const body = parseJsonFlag('--set', flags.set) as SubscriberChange;
+  const calls = await open(session, name);
+  const detail = await byArgument(calls.change(body), { body: '--set' });
   session.out.answer(detail, () => showDetail(session.out, detail));
 }
 
@@ -134,6 +169,7 @@ async function test(session: Session, [name]: readonly string[]): Promise<void> 
 }
 
 async function makeSecret(session: Session, [name]: readonly string[], flags: z.output<typeof secretFlags>) {
+  if (flags.end && flags.endAll) throw new UsageError('give --end or --end-all, not both');
   const calls = await open(session, name);
   if (flags.end || flags.endAll) {
     await calls.endSecrets(flags.endAll);

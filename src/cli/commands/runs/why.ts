@@ -42,7 +42,7 @@ export function addWhy(program: Command, io: Io): void {
     .action(verb(io, noOptions, showWhyDelivery));
   examples(delivery, [
     ['millrace why delivery billing--1a2b3c4d', 'a subscriber, by its name'],
-    ['millrace why delivery msg_…', 'a batch'],
+    ['millrace why delivery 1a2b3c4d_0_17_19', 'a batch'],
   ]);
 }
 
