@@ -116,6 +116,7 @@ export function settle(run: Run, nid: string, why: Why): void {
   run.disarm(nid, reason.kind === 'failed' ? Object.keys(node.timers ?? {}).filter((name) => name !== 'timeout') : undefined);
   const { error: _, ...rest } = node;
   run.draft.put(nid, { ...rest, ...pickTimers(run, nid), phase: 'close', why: reason });
+  if (isKill && run.memory(nid)['isAwaited'] === true) run.remember(nid, { isAwaited: false });
   const isAwaited = node.phase === 'run' && closeVerb(run, nid, node, isKill);
   for (const child of node.children) run.close(child, whyOfChild(reason, child));
   if (isAwaited) run.remember(nid, { isAwaited: true });
