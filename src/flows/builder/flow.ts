@@ -5,7 +5,7 @@
  *     JSON.stringify(order);
  */
 import { type Expr, path, type Path } from './paths.ts';
-import { type ErrorSteps, type FlowErrorFacts, type RetryOptions, Step } from './steps.ts';
+import type { ErrorSteps, FlowErrorFacts, RetryOptions, Step } from './steps.ts';
 
 export interface FlowScope<F> {
   /** The fields of the execution. */

@@ -39,7 +39,7 @@ export function sourceText(value: Expr<unknown>): string {
   return (value as unknown as Sourced)[sourceOf];
 }
 
-export function isExpr(value: unknown): value is Expr<unknown> {
+function isExpr(value: unknown): value is Expr<unknown> {
   return typeof value === 'object' && value !== null && sourceOf in value;
 }
 
@@ -59,7 +59,7 @@ function memberText(key: string): string {
   return /^[A-Za-z_]\w*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }
 
-export function expression<T>(source: string): Expr<T> {
+function expression<T>(source: string): Expr<T> {
   const made: Expr<T> & Sourced = { [sourceOf]: source, toJSON: () => `$(${source})` };
   return made;
 }

@@ -105,7 +105,10 @@ export interface Participant<In, Out> {
 }
 
 /** Without a runtime, it is a function that a conductor hosts under this name. */
-export function participant<In = unknown, Out = unknown>(name: string, runtime: RuntimeBlock = {}): Participant<In, Out> {
+export function participant<In = unknown, Out = unknown>(
+  name: string,
+  runtime: RuntimeBlock = {},
+): Participant<In, Out> {
   return { name, runtime };
 }
 
@@ -128,26 +131,37 @@ export const s = {
 
   parallel: (
     branches: readonly Step[],
-    options: { readonly expect?: number; readonly rest?: 'cancel' | 'wait'; readonly merge?: Merge; readonly concurrent?: number } = {},
+    options: {
+      readonly expect?: number;
+      readonly rest?: 'cancel' | 'wait';
+      readonly merge?: Merge;
+      readonly concurrent?: number;
+    } = {},
   ): Step<readonly unknown[]> => new Step({ parallel: branches, ...options }),
 
   if: (condition: Condition, yes: readonly Step[], no?: readonly Step[]): Step =>
     new Step(Object.assign({ if: condition }, { then: yes }, no === undefined ? {} : { else: no })),
 
-  switch: (
-    value: Expr<unknown>,
-    cases: Readonly<Record<string, readonly Step[]>>,
-    otherwise?: readonly Step[],
-  ): Step => new Step({ switch: value, cases, ...(otherwise !== undefined && { else: otherwise }) }),
+  switch: (value: Expr<unknown>, cases: Readonly<Record<string, readonly Step[]>>, otherwise?: readonly Step[]): Step =>
+    new Step({ switch: value, cases, ...(otherwise !== undefined && { else: otherwise }) }),
 
   loop: (
     steps: readonly Step[],
-    options: { readonly while?: Condition; readonly until?: Condition; readonly every?: Duration; readonly max?: number } = {},
+    options: {
+      readonly while?: Condition;
+      readonly until?: Condition;
+      readonly every?: Duration;
+      readonly max?: number;
+    } = {},
   ): Step => new Step({ loop: steps, ...options }),
 
   each: <Item>(
     items: Expr<readonly Item[]> | readonly Item[],
-    body: (scope: { readonly it: Path<Item>; readonly index: Path<number>; readonly key: Path<string> }) => readonly Step[],
+    body: (scope: {
+      readonly it: Path<Item>;
+      readonly index: Path<number>;
+      readonly key: Path<string>;
+    }) => readonly Step[],
     options: { readonly concurrent?: number; readonly merge?: Merge } = {},
   ): Step<readonly unknown[]> =>
     new Step({
@@ -161,7 +175,8 @@ export const s = {
     ...[input, options = {}]: unknown extends In
       ? [input?: Given<In>, options?: TaskOptions]
       : [input: Given<In>, options?: TaskOptions]
-  ): Step<Out> => new Step({ task: task.name, ...task.runtime, ...(input !== undefined && { with: input }), ...options }),
+  ): Step<Out> =>
+    new Step({ task: task.name, ...task.runtime, ...(input !== undefined && { with: input }), ...options }),
 
   call: <Out = unknown>(
     flow: string,
@@ -170,7 +185,9 @@ export const s = {
   ): Step<Out> => new Step({ call: flow, ...(input !== undefined && { with: input }), ...options }),
 
   wait: (
-    time: Duration | { readonly for?: Duration; readonly until?: Duration; readonly on?: EventOptions | readonly EventOptions[] },
+    time:
+      | Duration
+      | { readonly for?: Duration; readonly until?: Duration; readonly on?: EventOptions | readonly EventOptions[] },
   ): Step => new Step({ wait: time }),
 
   on: <P = unknown>(
@@ -184,8 +201,9 @@ export const s = {
 
   set: <T>(to: Expr<T>, value: Given<T>): Step => new Step({ set: { [sourceText(to)]: value } }),
 
-  fail: (error: string | Expr<unknown> | { readonly code: string; readonly message?: unknown; readonly data?: unknown }): Step =>
-    new Step({ fail: error }),
+  fail: (
+    error: string | Expr<unknown> | { readonly code: string; readonly message?: unknown; readonly data?: unknown },
+  ): Step => new Step({ fail: error }),
 
   cancel: (tag: string, options: { readonly kill?: boolean } = {}): Step => new Step({ cancel: tag, ...options }),
 

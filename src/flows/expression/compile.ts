@@ -82,8 +82,21 @@ function compilers(node: ASTNode, unit: Compilation): Evaluate {
       const operand = compileNode(node.args, unit);
       return (frame) => negate(operand(frame));
     }
-    default:
+    case '==':
+    case '!=':
+    case 'in':
+    case '+':
+    case '-':
+    case '*':
+    case '/':
+    case '%':
+    case '<':
+    case '<=':
+    case '>':
+    case '>=':
       return binary(node.op, node.args, unit);
+    default:
+      return node satisfies never;
   }
 }
 
@@ -216,7 +229,7 @@ function mapItems(items: readonly Value[], bodies: readonly ((item: Value) => Va
 
 /** Whether one item is `wanted`. An error of one item does not matter if another one is. */
 function some(items: readonly Value[], test: ((item: Value) => Value) | undefined, wanted: boolean): boolean {
-  let error: unknown;
+  let error: ExpressionError | undefined;
   for (const item of items) {
     try {
       if (isTrue(test?.(item), wanted ? 'exists' : 'all') === wanted) return true;
@@ -230,7 +243,7 @@ function some(items: readonly Value[], test: ((item: Value) => Value) | undefine
 }
 
 /** An evaluation that has used up its fuel ends, whatever stands around it. */
-function forgivable(error: unknown): unknown {
+function forgivable(error: unknown): ExpressionError {
   if (error instanceof ExpressionError && error.code === 'expression_error') return error;
   throw error;
 }
@@ -288,7 +301,7 @@ function logic([left, right]: readonly [ASTNode, ASTNode], decisive: boolean, un
   const [first, second] = [compileNode(left, unit), compileNode(right, unit)];
   const what = decisive ? '||' : '&&';
   return (frame) => {
-    let error: unknown;
+    let error: ExpressionError | undefined;
     try {
       if (isTrue(first(frame), what) === decisive) return decisive;
     } catch (caught) {

@@ -153,7 +153,9 @@ export const functions: ReadonlyMap<string, ExpressionFunction> = new Map<string
 function matches([receiver, pattern]: readonly Value[], fuel: Fuel): boolean {
   const value = text('matches', receiver, fuel);
   fuel.spend(value.length / 16);
-  return patternOf(text('matches', pattern, fuel)).matcher(value).find();
+  return patternOf(text('matches', pattern, fuel))
+    .matcher(value)
+    .find();
 }
 
 const patterns = new Map<string, RE2JS>();

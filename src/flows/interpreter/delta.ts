@@ -20,7 +20,7 @@ export interface Delta extends Partial<Pick<FlowState, Whole>> {
 
 const wholes = ['input', 'ret', 'early', 'left', 'seen', 'counters', 'isPaused', 'ending'] as const;
 
-export function foldDelta(state: FlowState, delta: Delta): FlowState {
+function foldDelta(state: FlowState, delta: Delta): FlowState {
   const { nodes: changed = {}, f, store, dropped = [], ...rest } = delta;
   const nodes = { ...state.nodes };
   for (const [nid, node] of Object.entries(changed)) {

@@ -24,14 +24,14 @@ export function* lineage(draft: Draft, nid: string | null): Generator<readonly [
 }
 
 /** All fields as a node sees them. */
-export function fieldsOf(draft: Draft, nid: string | null): JsonObject {
+function fieldsOf(draft: Draft, nid: string | null): JsonObject {
   const frames: Frame[] = [];
   for (const [, { frame }] of lineage(draft, nid)) if (frame !== undefined) frames.push(frame);
   if (frames.length === 0) return draft.f;
   return frames.reduceRight<JsonObject>((fields, frame) => ({ ...fields, ...frame.f }), draft.f);
 }
 
-export function variablesOf(draft: Draft, nid: string | null): JsonObject {
+function variablesOf(draft: Draft, nid: string | null): JsonObject {
   const scopes: JsonObject[] = [];
   for (const [, { vars }] of lineage(draft, nid)) if (vars !== undefined) scopes.push(vars);
   return scopes.length === 1 ? (scopes[0] ?? {}) : Object.assign({}, ...scopes.toReversed());
@@ -135,7 +135,9 @@ export function undoLocals({ v }: UndoEntry): { readonly vars: JsonObject; reado
   const entries = Object.entries(v);
   return {
     vars: Object.fromEntries(entries.filter(([key]) => !key.startsWith('$'))),
-    locals: Object.fromEntries(entries.filter(([key]) => key.startsWith('$')).map(([key, value]) => [key.slice(1), value])),
+    locals: Object.fromEntries(
+      entries.filter(([key]) => key.startsWith('$')).map(([key, value]) => [key.slice(1), value]),
+    ),
   };
 }
 

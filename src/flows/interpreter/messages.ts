@@ -131,4 +131,3 @@ function skip(run: Run, { nid, result }: Extract<Operation, { action: 'skip' }>)
   settle(run, nid, { kind: 'done' });
   return undefined;
 }
-

@@ -113,7 +113,10 @@ export function settle(run: Run, nid: string, why: Why): void {
   // what was skipped or killed is not waited for
   const isKill = reason.kind === 'kill' || reason.kind === 'done';
   // a timeout bounds all attempts, also those after this failure
-  run.disarm(nid, reason.kind === 'failed' ? Object.keys(node.timers ?? {}).filter((name) => name !== 'timeout') : undefined);
+  run.disarm(
+    nid,
+    reason.kind === 'failed' ? Object.keys(node.timers ?? {}).filter((name) => name !== 'timeout') : undefined,
+  );
   const { error: _, ...rest } = node;
   run.draft.put(nid, { ...rest, ...pickTimers(run, nid), phase: 'close', why: reason });
   if (isKill && run.memory(nid)['isAwaited'] === true) run.remember(nid, { isAwaited: false });
@@ -319,7 +322,8 @@ export function finish(run: Run, nid: string, outcome: Outcome, how: { readonly 
   const step = run.flow.byPosition.get(at);
   if (outcome.kind === 'done' && step !== undefined && how.isSkipped !== true) keepResults(run, nid, node, step);
   const undo = run.draft.node(nid)?.undo ?? [];
-  const own = outcome.kind === 'done' && step?.undo && how.isSkipped !== true ? [captureUndo(run.draft, nid, step.undo)] : [];
+  const own =
+    outcome.kind === 'done' && step?.undo && how.isSkipped !== true ? [captureUndo(run.draft, nid, step.undo)] : [];
   run.disarm(nid);
   if (step?.verb === 'parallel' || step?.verb === 'each') run.draft.dropAll(`${nid}.`);
   run.draft.remove(nid);

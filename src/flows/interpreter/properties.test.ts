@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { deedsArbitrary, flowArbitrary, inputArbitrary } from './random-flows.ts';
 import { World } from './world.ts';
@@ -59,7 +59,9 @@ describe('any flow, whatever its tasks answer', () => {
         play(whole, input, deeds);
         play(pieces, input, deeds);
         expect(pieces.state).toEqual(whole.state);
-        expect(pieces.tasks.map(({ nid, name }) => [nid, name])).toEqual(whole.tasks.map(({ nid, name }) => [nid, name]));
+        expect(pieces.tasks.map(({ nid, name }) => [nid, name])).toEqual(
+          whole.tasks.map(({ nid, name }) => [nid, name]),
+        );
       }),
       runs,
     );

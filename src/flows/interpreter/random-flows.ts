@@ -1,5 +1,5 @@
 /** Random flows, and random answers of their tasks, for property tests. */
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import type { Json } from '../json.ts';
 
 type Document = Record<string, unknown>;
@@ -10,7 +10,10 @@ function stepArbitrary(depth: number): fc.Arbitrary<Document> {
     { weight: 6, arbitrary: fc.nat({ max: 5 }).map((n) => ({ task: `t${n}` })) },
     { weight: 2, arbitrary: fc.constantFrom<Document>({ wait: '5m' }, { wait: { on: { signal: 'go' }, for: '1h' } }) },
     { weight: 1, arbitrary: fc.constantFrom<Document>({ set: { 'f.n': 1 } }, { signal: 'go' }, { cancel: 'x' }) },
-    { weight: 1, arbitrary: fc.constantFrom<Document>({ fail: { code: 'boom' } }, { set: { 'f.bad': '$(f.missing.x)' } }) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom<Document>({ fail: { code: 'boom' } }, { set: { 'f.bad': '$(f.missing.x)' } }),
+    },
     { weight: 1, arbitrary: fc.constant<Document>({ on: { signal: 'go' }, do: [{ task: 'heard' }] }) },
   );
   if (depth === 0) return leaf;
@@ -21,7 +24,12 @@ function stepArbitrary(depth: number): fc.Arbitrary<Document> {
     { weight: 2, arbitrary: fc.record({ parallel: steps, rest: fc.constantFrom('cancel', 'wait') }) },
     { weight: 1, arbitrary: fc.tuple(steps, steps).map(([yes, no]) => ({ if: 'f.yes', then: yes, else: no })) },
     { weight: 1, arbitrary: steps.map((loop) => ({ loop, max: 3, while: '!has(f.n)' })) },
-    { weight: 1, arbitrary: fc.tuple(steps, fc.constantFrom(1, 2)).map(([body, concurrent]) => ({ each: [1, 2, 3], do: body, concurrent })) },
+    {
+      weight: 1,
+      arbitrary: fc
+        .tuple(steps, fc.constantFrom(1, 2))
+        .map(([body, concurrent]) => ({ each: [1, 2, 3], do: body, concurrent })),
+    },
     { weight: 1, arbitrary: steps.map((loop) => ({ loop: [...loop, 'break'], max: 3 })) },
   );
 }

@@ -24,7 +24,7 @@ export interface FlowError {
   readonly isFinal: boolean;
 }
 
-export type Phase = 'run' | 'backoff' | 'close' | 'undo' | 'handle' | 'incident';
+type Phase = 'run' | 'backoff' | 'close' | 'undo' | 'handle' | 'incident';
 
 /** What a node that closes comes to. `left`: a `break` or `continue` inside it leaves it, along these nodes. */
 export type Why =
@@ -37,7 +37,7 @@ export type Why =
 
 export type Role = 'main' | 'background' | 'handler' | 'undo';
 
-export interface TimerState {
+interface TimerState {
   readonly generation: number;
   readonly dueMs: number;
   /** Of a recurring timer: the time that it stands for. */

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { World } from './world.ts';
 
@@ -68,7 +68,10 @@ describe('undo', () => {
       shape: fc.oneof(
         { maxDepth: 4, depthIdentifier: 'sequential' },
         fc.constant({ kind: 'task', inside: [] } as const),
-        fc.record({ kind: fc.constant('sequence' as const), inside: fc.array(tie('shape'), { minLength: 1, maxLength: 3 }) }),
+        fc.record({
+          kind: fc.constant('sequence' as const),
+          inside: fc.array(tie('shape'), { minLength: 1, maxLength: 3 }),
+        }),
       ),
     })).shape;
     fc.assert(

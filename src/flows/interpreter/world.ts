@@ -76,7 +76,9 @@ export class World {
 
   get timers(): readonly { readonly name: string; readonly generation: number; readonly dueMs: number }[] {
     return Object.entries(this.state.nodes)
-      .flatMap(([nid, { timers = {} }]) => Object.entries(timers).map(([name, timer]) => ({ ...timer, name: `${nid}/${name}` })))
+      .flatMap(([nid, { timers = {} }]) =>
+        Object.entries(timers).map(([name, timer]) => ({ ...timer, name: `${nid}/${name}` })),
+      )
       .toSorted((a, b) => a.dueMs - b.dueMs);
   }
 

@@ -32,8 +32,8 @@ function toSchema(schema: z.ZodType): Schema {
   });
 }
 
-function withoutMeta({ $schema: _, ...schema }: Schema): Schema {
-  return schema;
+function withoutMeta(schema: Schema): Schema {
+  return Object.fromEntries(Object.entries(schema).filter(([key]) => key !== '$schema'));
 }
 
 /** Replaces what is inside a marked field by references. */

@@ -104,7 +104,7 @@ export class StepReader implements BlockReader {
       reading.faultsIn(place.path, faultsOf(value, parsed.error.issues, vocabularies[verb]));
       return undefined;
     }
-    const attributes = this.#attributes(verb, parsed.data as AttributeData, place);
+    const attributes = this.#attributes(verb, parsed.data, place);
     return this.#keep(readVerb(this, verb, parsed.data, attributes, place));
   }
 

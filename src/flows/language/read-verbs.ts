@@ -108,8 +108,17 @@ function readLoop(reader: BlockReader, data: StepData<'loop'>, base: Attributes,
   const { reading } = reader;
   const inside = { ...place, loops: [...place.loops, base.tag] };
   const { while: test, until, every, max = defaultMaxRounds } = data;
-  if (test === undefined && until === undefined && data.max === undefined && every === undefined && !hasBreak(data.loop))
-    reading.warn(base.path, `has no end: give it while, until, max or a break; it fails after ${defaultMaxRounds} rounds`);
+  if (
+    test === undefined &&
+    until === undefined &&
+    data.max === undefined &&
+    every === undefined &&
+    !hasBreak(data.loop)
+  )
+    reading.warn(
+      base.path,
+      `has no end: give it while, until, max or a break; it fails after ${defaultMaxRounds} rounds`,
+    );
   return {
     ...base,
     verb: 'loop',
@@ -209,9 +218,9 @@ function readSpec(reader: BlockReader, data: SpecData, place: Place, path: reado
     reading.fault(path, `needs exactly one of ${kinds.join(', ')}`);
     return [];
   }
-  const allowed: readonly string[] = [kind, ...specFields[kind]];
+  const allowed: ReadonlySet<string> = new Set([kind, ...specFields[kind]]);
   for (const field of Object.keys(data))
-    if (!allowed.includes(field)) reading.fault([...path, field], `does not go with ${kind}`);
+    if (!allowed.has(field)) reading.fault([...path, field], `does not go with ${kind}`);
   const { missed = 'one' } = data;
   if (data.signal !== undefined) {
     const inside = { ...place, names: new Set([...place.names, 'event']) };

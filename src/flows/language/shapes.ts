@@ -16,7 +16,10 @@ import { targetPattern } from './target.ts';
 export const stepsMark = 'x-steps';
 
 function steps(description: string) {
-  return z.array(z.unknown()).describe(description).meta({ [stepsMark]: true });
+  return z
+    .array(z.unknown())
+    .describe(description)
+    .meta({ [stepsMark]: true });
 }
 
 /** A value with expressions: any JSON. */
@@ -101,7 +104,9 @@ export const attributeShape = {
   on_error: z
     .array(z.unknown())
     .optional()
-    .describe('What to do if the step fails: steps, or handlers `{match, do}`, of which the first that matches is used.')
+    .describe(
+      'What to do if the step fails: steps, or handlers `{match, do}`, of which the first that matches is used.',
+    )
     .meta({ [stepsMark]: 'handlers' }),
   on_cancel: steps('What to do after the step was cancelled, but not if it was killed.').optional(),
   on_timeout: steps('What to do after `timeout`, instead of failing.').optional(),
@@ -117,7 +122,7 @@ export const attributeShape = {
 /** Runtime blocks of tasks, as in job documents. */
 const runtimeShape = Object.fromEntries(documentedKinds.map(({ kind, schema }) => [kind, schema.optional()]));
 
-export const httpShape = z
+const httpShape = z
   .strictObject({
     method: z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']).optional().describe('Default POST.'),
     url: z.string().min(1).describe('The address, https unless the installation allows http.'),
@@ -127,7 +132,7 @@ export const httpShape = z
   })
   .meta({ title: 'HTTP', description: 'Send a request. Its result is `{status, headers, body}`.' });
 
-export const humanShape = z
+const humanShape = z
   .strictObject({
     assignee: z.string().optional().describe('The person who answers.'),
     team: z.string().optional().describe('Or the team, of which one person claims it.'),
@@ -165,7 +170,10 @@ export const verbShapes = {
   },
   switch: {
     switch: value('An expression, with or without `$(…)`.'),
-    cases: z.record(z.string(), z.unknown()).describe('Steps by the value as text.').meta({ [stepsMark]: 'cases' }),
+    cases: z
+      .record(z.string(), z.unknown())
+      .describe('Steps by the value as text.')
+      .meta({ [stepsMark]: 'cases' }),
     else: steps('What to do if no case fits.').optional(),
   },
   loop: {
@@ -203,7 +211,9 @@ export const verbShapes = {
           duration('For this time.'),
           z.strictObject({
             for: duration('At most for this time.').optional(),
-            until: text(() => undefined, { minLength: 1 }).optional().describe('Until this moment.'),
+            until: text(() => undefined, { minLength: 1 })
+              .optional()
+              .describe('Until this moment.'),
             on: z
               .union([eventSpec, z.array(eventSpec).min(1)])
               .optional()
@@ -246,7 +256,9 @@ export const verbShapes = {
     kill: z.boolean().optional().describe('Without `undo` and `on_cancel`.'),
   },
   break: { break: tagOrTrue.describe('Ends the nearest `loop` or `each`, or the one with this tag.') },
-  continue: { continue: tagOrTrue.describe('Begins the next round of the nearest `loop`, or of the one with this tag.') },
+  continue: {
+    continue: tagOrTrue.describe('Begins the next round of the nearest `loop`, or of the one with this tag.'),
+  },
 } as const satisfies Readonly<Record<Verb, Readonly<Record<string, z.ZodType>>>>;
 
 type ShapeOf<V extends Verb> = (typeof verbShapes)[V] extends infer S extends z.core.$ZodShape ? S : never;

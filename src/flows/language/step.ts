@@ -64,7 +64,7 @@ export interface UndoBlock {
   readonly reads: readonly string[];
 }
 
-export type Missed = 'skip' | 'one' | 'all';
+type Missed = 'skip' | 'one' | 'all';
 
 export type EventSpec =
   | { readonly kind: 'signal'; readonly name: Compiled; readonly match: Compiled | null }

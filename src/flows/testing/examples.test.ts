@@ -73,7 +73,7 @@ describe('the expense', () => {
     const t = await example('expense', { input, tasks });
     await t.skip('5d');
     expect(t.calls.filter(({ task }) => task === 'remind')).toHaveLength(2);
-    expect(t.calls.at(-1)?.input).toEqual({ to: 'meg', link: expect.stringContaining('/answers/') });
+    expect(JSON.stringify(t.calls.at(-1)?.input)).toMatch(/^{"to":"meg","link":"https:\/\/millrace.test\/answers\//);
     await t.answer('approve', { approved: true, comment: '' });
     expect(t.status).toBe('done');
     expect(t.calls.at(-1)).toEqual({ task: 'pay', input: { amount: 12 } });
@@ -114,7 +114,8 @@ describe('the thumbnails', () => {
     const thumbnails = t.fields['thumbnails'] as { url: string; failed?: string }[];
     expect(thumbnails.map(({ url }) => url)).toEqual(images.map(({ url }) => url));
     expect(thumbnails[7]).toEqual({ url: 'u7', failed: 'error' });
-    expect((t.calls.at(-1)?.input as { pages: unknown[] }).pages).toHaveLength(24);
+    const { input: index } = t.calls.at(-1) ?? {};
+    expect((index as { pages: unknown[] }).pages).toHaveLength(24);
     expect(Object.keys(t.state.store)).toEqual([]);
   });
 });
@@ -123,7 +124,10 @@ describe('the export', () => {
   it('The status is asked every 30 seconds until it is done.', async () => {
     let asked = 0;
     const t = await example('export', {
-      tasks: { 'start-export': () => ({ id: 'j' }), 'export-status': () => ({ state: ++asked < 4 ? 'running' : 'done' }) },
+      tasks: {
+        'start-export': () => ({ id: 'j' }),
+        'export-status': () => ({ state: ++asked < 4 ? 'running' : 'done' }),
+      },
     });
     await t.skip('89s');
     expect([asked, t.status]).toEqual([3, 'waiting']);

@@ -264,7 +264,9 @@ export async function testFlow(document: unknown, options: TestFlowOptions = {})
   const parsed = parseFlow(plain);
   if (!parsed.ok) {
     const list = parsed.faults.map(({ path, message }) => `${path} ${message}`.trim());
-    throw new MillraceError('bad_document', `The flow is not valid: ${list.join('; ')}`, { faults: [...parsed.faults] });
+    throw new MillraceError('bad_document', `The flow is not valid: ${list.join('; ')}`, {
+      faults: [...parsed.faults],
+    });
   }
   const test = new FlowTest(parsed.flow, options);
   await test.launch();

@@ -115,5 +115,8 @@ function listOf(value: Json | undefined): readonly Json[] {
 function itemsOf(value: Json): { readonly items: readonly Json[]; readonly keys: readonly string[] | null } {
   if (isList(value)) return { items: value, keys: null };
   if (isObject(value)) return { items: Object.values(value), keys: Object.keys(value) };
-  throw new StepFailure('expression_error', `each needs a list or a mapping, not ${JSON.stringify(value).slice(0, 100)}`);
+  throw new StepFailure(
+    'expression_error',
+    `each needs a list or a mapping, not ${JSON.stringify(value).slice(0, 100)}`,
+  );
 }

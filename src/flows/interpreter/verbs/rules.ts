@@ -29,5 +29,5 @@ const rules: { readonly [V in Verb]: VerbRules<Extract<Step, { verb: V }>> } = {
 
 /** The rules of a step's verb. They are given that step only, so its type fits. */
 export function rulesOf({ verb }: Step): VerbRules {
-  return rules[verb] as VerbRules;
+  return rules[verb];
 }

@@ -61,7 +61,10 @@ describe('if and switch', () => {
   it('A condition that is not true or false is an incident, and nothing else is touched.', async () => {
     const t = await start([{ if: 'f.n', then: [] }, { set: { 'f.after': 1 } }], { input: { n: 1 } });
     expect([t.status, t.fields]).toEqual(['incident', { n: 1 }]);
-    expect(t.open[0]?.error).toMatchObject({ code: 'expression_error', message: 'a condition must be true or false, not 1' });
+    expect(t.open[0]?.error).toMatchObject({
+      code: 'expression_error',
+      message: 'a condition must be true or false, not 1',
+    });
   });
 });
 
@@ -110,9 +113,10 @@ describe('parallel', () => {
   });
 
   it('A branch that fails cancels the others.', async () => {
-    const t = await start([
-      { parallel: [{ task: 'boom' }, { task: 'b' }], on_error: [{ set: { 'f.why': '$(err.code)' } }] },
-    ], { tasks: { boom } });
+    const t = await start(
+      [{ parallel: [{ task: 'boom' }, { task: 'b' }], on_error: [{ set: { 'f.why': '$(err.code)' } }] }],
+      { tasks: { boom } },
+    );
     expect([t.status, t.fields, t.open]).toEqual(['done', { why: 'boom' }, []]);
   });
 });
@@ -155,7 +159,7 @@ describe('loops', () => {
     const t = await start(
       [
         { each: 'f.list', do: [{ set: { ret: '$(it * 10 + index)', 'f.sum': '$(f.sum + it)' } }], result: 'f.r' },
-        { each: 'f.map', do: [{ set: { ret: "$(key + string(it))" } }], result: 'f.m' },
+        { each: 'f.map', do: [{ set: { ret: '$(key + string(it))' } }], result: 'f.m' },
         { each: [], do: [], result: 'f.none' },
       ],
       { input: { list: [1, 2, 3], map: { a: 1, b: 2 }, sum: 0 } },
@@ -173,9 +177,12 @@ describe('loops', () => {
 describe('errors', () => {
   it('A failure goes to the nearest handler that fits.', async () => {
     const inner = { task: 'boom', on_error: [{ match: 'other', do: [{ set: { 'f.by': 'inner' } }] }] };
-    const t = await start([{ sequence: [inner], on_error: [{ match: ['boom', 'x'], do: [{ set: { 'f.by': 'outer' } }] }] }], {
-      tasks: { boom },
-    });
+    const t = await start(
+      [{ sequence: [inner], on_error: [{ match: ['boom', 'x'], do: [{ set: { 'f.by': 'outer' } }] }] }],
+      {
+        tasks: { boom },
+      },
+    );
     expect([t.status, t.fields]).toEqual(['done', { by: 'outer' }]);
   });
 
@@ -202,7 +209,9 @@ describe('errors', () => {
   });
 
   it('fail without a handler fails the execution.', async () => {
-    const t = await start([{ sequence: [{ fail: { code: 'no', message: 'because $(f.n)', data: [1] } }] }], { input: { n: 1 } });
+    const t = await start([{ sequence: [{ fail: { code: 'no', message: 'because $(f.n)', data: [1] } }] }], {
+      input: { n: 1 },
+    });
     expect([t.status, t.error]).toMatchObject(['failed', { code: 'no', message: 'because 1', data: [1] }]);
   });
 
@@ -210,14 +219,24 @@ describe('errors', () => {
     let attempts = 0;
     const flaky = (): Json => (++attempts < 3 ? boom() : null);
     const sequence = [{ set: { 'f.n': '$(f.n + 1)' } }, { task: 'flaky' }];
-    const t = await start([{ sequence, retry: { max_attempts: 3, delay: '1s' } }], { input: { n: 0 }, tasks: { flaky } });
+    const t = await start([{ sequence, retry: { max_attempts: 3, delay: '1s' } }], {
+      input: { n: 0 },
+      tasks: { flaky },
+    });
     await t.skip('1m');
     expect([t.status, t.fields, attempts]).toEqual(['done', { n: 1 }, 3]);
   });
 
   it('A timeout bounds all attempts together, and on_timeout takes its place.', async () => {
     const t = await start(
-      [{ task: 'boom', retry: { max_attempts: 100, delay: '10s', factor: 1 }, timeout: '35s', on_timeout: [{ set: { 'f.late': true } }] }],
+      [
+        {
+          task: 'boom',
+          retry: { max_attempts: 100, delay: '10s', factor: 1 },
+          timeout: '35s',
+          on_timeout: [{ set: { 'f.late': true } }],
+        },
+      ],
       { tasks: { boom } },
     );
     await t.skip('1h');
@@ -227,7 +246,10 @@ describe('errors', () => {
 
 describe('time and events', () => {
   it('A signal that comes early is kept for the step that waits for it.', async () => {
-    const t = await start([{ task: 'first' }, { wait: { on: { signal: 'go', match: 'event.payload.n > 1' } }, result: 'f.r' }]);
+    const t = await start([
+      { task: 'first' },
+      { wait: { on: { signal: 'go', match: 'event.payload.n > 1' } }, result: 'f.r' },
+    ]);
     await t.signal('go', { n: 1 });
     await t.signal('go', { n: 2 });
     await t.signal('go', { n: 3 });
@@ -288,9 +310,12 @@ describe('time and events', () => {
       heard.push(input);
       return null;
     };
-    const t = await start([{ on: { every: '1h', missed }, do: [{ task: 'note', with: '$(event.planned_at)' }] }, { task: 'main' }], {
-      tasks: { note },
-    });
+    const t = await start(
+      [{ on: { every: '1h', missed }, do: [{ task: 'note', with: '$(event.planned_at)' }] }, { task: 'main' }],
+      {
+        tasks: { note },
+      },
+    );
     await t.operate({ action: 'pause' });
     await t.skip('5h');
     await t.operate({ action: 'resume' });
@@ -314,7 +339,11 @@ describe('cancel, background and call', () => {
   it('cancel ends steps with a tag, and what follows them goes on.', async () => {
     const t = await start([
       { on: { signal: 'stop' }, do: [{ cancel: 'main' }] },
-      { tag: 'main', sequence: [{ task: 'long' }, { set: { 'f.wrong': true } }], on_cancel: [{ set: { 'f.cleaned': true } }] },
+      {
+        tag: 'main',
+        sequence: [{ task: 'long' }, { set: { 'f.wrong': true } }],
+        on_cancel: [{ set: { 'f.cleaned': true } }],
+      },
       { set: { 'f.after': true } },
     ]);
     await t.signal('stop');
@@ -322,17 +351,16 @@ describe('cancel, background and call', () => {
   });
 
   it('A background step is cancelled when the steps around it have ended.', async () => {
-    const t = await start([
-      { sequence: [{ task: 'side', background: true }, { task: 'main' }] },
-      { task: 'next' },
-    ]);
+    const t = await start([{ sequence: [{ task: 'side', background: true }, { task: 'main' }] }, { task: 'next' }]);
     expect(t.open.map(({ task }) => task)).toEqual(['side', 'main']);
     await t.answer('main');
     expect(t.open.map(({ task }) => task)).toEqual(['next']);
   });
 
   it('A called flow gives its result, and its failure is that of the step.', async () => {
-    const steps = [{ call: 'child', with: { n: '$(f.n)' }, result: 'f.r', on_error: [{ set: { 'f.failed': '$(err.code)' } }] }];
+    const steps = [
+      { call: 'child', with: { n: '$(f.n)' }, result: 'f.r', on_error: [{ set: { 'f.failed': '$(err.code)' } }] },
+    ];
     const good = await start(steps, { input: { n: 1 }, flows: { child: (input) => ({ got: input }) } });
     expect(good.fields['r']).toEqual({ got: { n: 1 } });
     const bad = await start(steps, { input: { n: 1 }, flows: { child: boom } });
@@ -340,7 +368,10 @@ describe('cancel, background and call', () => {
   });
 
   it('A paused execution keeps answers and signals, and goes on with them.', async () => {
-    const t = await start([{ task: 'a', result: 'f.a' }, { wait: { on: { signal: 'go' } }, result: 'f.go' }]);
+    const t = await start([
+      { task: 'a', result: 'f.a' },
+      { wait: { on: { signal: 'go' } }, result: 'f.go' },
+    ]);
     await t.operate({ action: 'pause' });
     await t.answer('a', 1);
     await t.signal('go', 2);
