@@ -49,7 +49,7 @@ function interpretMessage(flow: Flow, state: FlowState, message: FlowMessage, ho
   const draft = new Draft(state);
   const run = new Run(flow, draft, how, rulesOf);
   const refused = isKnown(run, message) ? null : (receive(run, message.body) ?? null);
-  if (!draft.isPaused) {
+  if (!draft.isPaused && draft.left.length > 0) {
     run.todo.unshift(...draft.left);
     draft.left = [];
   }

@@ -342,7 +342,7 @@ export function finish(run: Run, nid: string, outcome: Outcome, how: { readonly 
 }
 
 function keepResults(run: Run, nid: string, node: FlowNode, step: Step): void {
-  if (step.retry !== null && node.frame !== undefined && isComposite(step)) {
+  if (step.retry !== null && node.frame !== undefined && isComposite(step) && !isBranch(run, node)) {
     mergeFields(run.draft, node.parent, node.frame.f);
     setResult(run.draft, node.parent, node.frame.ret);
     const { frame: _, ...rest } = run.draft.node(nid) ?? node;
@@ -354,9 +354,15 @@ function keepResults(run: Run, nid: string, node: FlowNode, step: Step): void {
   assign(run.draft, owner, step.result, run.resultOf(nid));
 }
 
+/** The fields of a branch are merged by the step around it. */
+function isBranch(run: Run, { parent, role }: FlowNode): boolean {
+  const around = parent === null ? undefined : run.draft.node(parent);
+  return role === 'main' && around !== undefined && run.flow.byPosition.get(around.at)?.verb === 'parallel';
+}
+
 /** The root has ended, and the execution with it. */
 function end(run: Run, outcome: Outcome): void {
   if (outcome.kind === 'failed') run.draft.ending = outcome;
   else run.draft.ending = { kind: outcome.kind === 'cancelled' ? 'cancelled' : 'done' };
-  run.draft.early = [];
+  if (run.draft.early.length > 0) run.draft.early = [];
 }

@@ -1,19 +1,19 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { deedsArbitrary, flowArbitrary, inputArbitrary } from './random-flows.ts';
-import { World } from './world.ts';
+import { deedsArbitrary, flowArbitrary, inputArbitrary } from '../../../test/harness/flows/random-flows.ts';
+import { FlowWorld } from '../../../test/harness/flows/world.ts';
 
 /** `FLOW_RUNS=10000 npx vitest run src/flows/interpreter` tries more of them, each time others. */
 const more = Number(process.env['FLOW_RUNS'] ?? 0);
 const runs = more > 0 ? { numRuns: more } : { numRuns: 150, seed: 19 };
 
-function play(world: World, input: unknown, deeds: readonly Parameters<World['do']>[0][]): void {
+function play(world: FlowWorld, input: unknown, deeds: readonly Parameters<FlowWorld['do']>[0][]): void {
   world.send({ point: 'launch', input: input as never });
   for (const deed of deeds) if (!world.isOver) world.do(deed);
 }
 
 /** Everything that a state promises at any moment. */
-function checkState({ state, flow }: World): void {
+function checkState({ state, flow }: FlowWorld): void {
   for (const [nid, node] of Object.entries(state.nodes)) {
     expect(flow.byPosition.has(node.at), nid).toBe(true);
     if (node.parent !== null) expect(state.nodes[node.parent]?.children, nid).toContain(nid);
@@ -27,7 +27,7 @@ describe('any flow, whatever its tasks answer', () => {
   it('Deltas fold to the state, and nodes form one tree.', () => {
     fc.assert(
       fc.property(flowArbitrary, inputArbitrary, deedsArbitrary, (document, input, deeds) => {
-        const world = new World(document);
+        const world = new FlowWorld(document);
         play(world, input, deeds);
         checkState(world);
         expect(world.folded).toEqual(world.state);
@@ -40,8 +40,8 @@ describe('any flow, whatever its tasks answer', () => {
   it('A message that comes twice has one effect.', () => {
     fc.assert(
       fc.property(flowArbitrary, inputArbitrary, deedsArbitrary, (document, input, deeds) => {
-        const once = new World(document);
-        const twice = new World(document, { isDoubling: true });
+        const once = new FlowWorld(document);
+        const twice = new FlowWorld(document, { isDoubling: true });
         play(once, input, deeds);
         play(twice, input, deeds);
         expect(twice.state).toEqual(once.state);
@@ -54,8 +54,8 @@ describe('any flow, whatever its tasks answer', () => {
   it('Runs that end after each inner message come to the same.', () => {
     fc.assert(
       fc.property(flowArbitrary, inputArbitrary, deedsArbitrary, (document, input, deeds) => {
-        const whole = new World(document);
-        const pieces = new World(document, { maxMessages: 1 });
+        const whole = new FlowWorld(document);
+        const pieces = new FlowWorld(document, { maxMessages: 1 });
         play(whole, input, deeds);
         play(pieces, input, deeds);
         expect(pieces.state).toEqual(whole.state);
@@ -70,7 +70,7 @@ describe('any flow, whatever its tasks answer', () => {
   it('An execution that is cancelled anywhere ends, leaves no node, and begins nothing but compensations and handlers.', () => {
     fc.assert(
       fc.property(flowArbitrary, inputArbitrary, deedsArbitrary, (document, input, deeds) => {
-        const world = new World(document);
+        const world = new FlowWorld(document);
         play(world, input, deeds);
         if (world.isOver) return;
         const before = world.tasks.length;
@@ -90,7 +90,7 @@ describe('any flow, whatever its tasks answer', () => {
   it('An execution that is killed ends at once, and begins nothing.', () => {
     fc.assert(
       fc.property(flowArbitrary, inputArbitrary, deedsArbitrary, (document, input, deeds) => {
-        const world = new World(document);
+        const world = new FlowWorld(document);
         play(world, input, deeds);
         if (world.isOver) return;
         const before = world.tasks.length;
@@ -106,7 +106,7 @@ describe('any flow, whatever its tasks answer', () => {
   it('Every execution comes to an end when its tasks are answered, its timers fire and its incidents are skipped.', () => {
     fc.assert(
       fc.property(flowArbitrary, inputArbitrary, deedsArbitrary, (document, input, deeds) => {
-        const world = new World(document);
+        const world = new FlowWorld(document);
         play(world, input, deeds);
         skipIncidents(world);
         expect(world.isOver).toBe(true);
@@ -119,7 +119,7 @@ describe('any flow, whatever its tasks answer', () => {
 });
 
 /** Compensations that fail are incidents too: they are skipped until nothing is left. */
-function skipIncidents(world: World): void {
+function skipIncidents(world: FlowWorld): void {
   for (let i = 0; i < 500 && !world.drain(); i++) {
     const incident = Object.entries(world.state.nodes).find(([, { phase }]) => phase === 'incident');
     if (incident === undefined) return;

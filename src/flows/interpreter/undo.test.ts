@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { World } from './world.ts';
+import { FlowWorld } from '../../../test/harness/flows/world.ts';
 
 type Shape = { readonly kind: 'task' | 'sequence' | 'parallel' | 'each'; readonly inside: readonly Shape[] };
 
@@ -30,7 +30,7 @@ function documentOf(shapes: readonly Shape[]): { steps: unknown[]; count: number
 }
 
 /** Answers open tasks by these numbers until the execution ends. Returns the names of completed tasks and of compensations. */
-function run(world: World, picks: readonly number[], failing: string): { done: string[]; undone: string[] } {
+function run(world: FlowWorld, picks: readonly number[], failing: string): { done: string[]; undone: string[] } {
   const done: string[] = [];
   const undone: string[] = [];
   world.send({ point: 'launch', input: {} });
@@ -54,7 +54,7 @@ describe('undo', () => {
       fc.property(fc.array(shape, { minLength: 1, maxLength: 4 }), picksArbitrary, fc.nat(), (shapes, picks, at) => {
         const { steps, count } = documentOf(shapes);
         if (count === 0) return;
-        const world = new World({ flow: 'saga', steps, on_error: [{ fail: '$(err)' }] });
+        const world = new FlowWorld({ flow: 'saga', steps, on_error: [{ fail: '$(err)' }] });
         const failing = `t${at % count}`;
         const { done, undone } = run(world, picks, failing);
         expect(world.state.ending?.kind).toBe('failed');
@@ -78,7 +78,7 @@ describe('undo', () => {
       fc.property(fc.array(sequential, { minLength: 1, maxLength: 4 }), fc.nat(), (shapes, at) => {
         const { steps, count } = documentOf(shapes);
         const failing = at % count;
-        const world = new World({ flow: 'saga', steps, on_error: [{ fail: '$(err)' }] });
+        const world = new FlowWorld({ flow: 'saga', steps, on_error: [{ fail: '$(err)' }] });
         const { undone } = run(world, [0], `t${failing}`);
         expect(undone).toEqual(Array.from({ length: failing }, (_, i) => String(failing - 1 - i)));
         for (const { name, input } of world.tasks)
@@ -90,7 +90,7 @@ describe('undo', () => {
   it('A cancelled execution is compensated, a killed one is not, and a finished one has nothing to compensate.', () => {
     const saga = { flow: 'saga', steps: [{ task: 't0', undo: [{ task: 'u0' }] }, { task: 't1' }] };
     const after = (action: 'cancel' | 'kill'): string[] => {
-      const world = new World(saga);
+      const world = new FlowWorld(saga);
       world.send({ point: 'launch', input: {} });
       world.answer(0);
       world.send({ point: 'operate', operation: { action, nid: null } });
@@ -99,13 +99,13 @@ describe('undo', () => {
     };
     expect(after('cancel')).toEqual(['t0', 't1', 'u0']);
     expect(after('kill')).toEqual(['t0', 't1']);
-    const world = new World(saga);
+    const world = new FlowWorld(saga);
     expect(run(world, [0], '')).toEqual({ done: ['0', '1'], undone: [] });
   });
 
   it('A compensation that fails is an incident, and the others follow when it is skipped.', () => {
     const steps = [0, 1].map((id) => ({ task: `t${id}`, undo: [{ task: `u${id}` }] }));
-    const world = new World({ flow: 'saga', steps: [...steps, { fail: 'no' }], on_error: [{ task: 'tell' }] });
+    const world = new FlowWorld({ flow: 'saga', steps: [...steps, { fail: 'no' }], on_error: [{ task: 'tell' }] });
     run(world, [0], 'u1');
     const [nid, node] = Object.entries(world.state.nodes).find(([, { phase }]) => phase === 'incident') ?? [];
     expect(node?.error).toMatchObject({ message: 'no' });
@@ -117,7 +117,10 @@ describe('undo', () => {
 
   it('A failed attempt is compensated before the next one.', () => {
     const inside = [{ task: 't0', undo: [{ task: 'u0' }] }, { task: 't1' }];
-    const world = new World({ flow: 'saga', steps: [{ sequence: inside, retry: { max_attempts: 2, delay: '1s' } }] });
+    const world = new FlowWorld({
+      flow: 'saga',
+      steps: [{ sequence: inside, retry: { max_attempts: 2, delay: '1s' } }],
+    });
     world.send({ point: 'launch', input: {} });
     world.answer(0);
     world.answer(0, true);

@@ -112,6 +112,24 @@ describe('parallel', () => {
     expect(t.fields).toEqual({ a: 1, seen: false });
   });
 
+  it('A branch may be retried, and its fields are merged as those of others.', async () => {
+    let attempts = 0;
+    const flaky = (): Json => (++attempts < 2 ? boom() : 'fine');
+    const sequence = [{ set: { 'f.tries': '$(f.tries + 1)' } }, { task: 'flaky' }];
+    const t = await start(
+      [
+        {
+          parallel: [{ sequence, retry: { max_attempts: 2, delay: '1s' } }, { set: { 'f.b': 1 } }],
+          merge: 'ignore',
+          result: 'f.r',
+        },
+      ],
+      { input: { tries: 0 }, tasks: { flaky } },
+    );
+    await t.skip('1s');
+    expect([t.status, t.fields]).toEqual(['done', { tries: 0, r: ['fine', null] }]);
+  });
+
   it('A branch that fails cancels the others.', async () => {
     const t = await start(
       [{ parallel: [{ task: 'boom' }, { task: 'b' }], on_error: [{ set: { 'f.why': '$(err.code)' } }] }],

@@ -1,15 +1,15 @@
 /** Drives one execution by hand: a clock, tasks that wait for their answers, and a record of all that has happened. */
-import { parseFlow } from '../language/parse-flow.ts';
-import type { Flow } from '../language/step.ts';
-import { type Delta, foldDeltas } from './delta.ts';
-import type { Effect } from './effects.ts';
-import { type FlowMessage, interpret, type Interpreted } from './interpret.ts';
+import { parseFlow } from '../../../src/flows/language/parse-flow.ts';
+import type { Flow } from '../../../src/flows/language/step.ts';
+import { type Delta, foldDeltas } from '../../../src/flows/interpreter/delta.ts';
+import type { Effect } from '../../../src/flows/interpreter/effects.ts';
+import { type FlowMessage, interpret, type Interpreted } from '../../../src/flows/interpreter/interpret.ts';
 import type { Deed } from './random-flows.ts';
-import { blankState, type FlowState, type MessageBody } from './state.ts';
+import { blankState, type FlowState, type MessageBody } from '../../../src/flows/interpreter/state.ts';
 
 type TaskEffect = Extract<Effect, { kind: 'task' }>;
 
-export class World {
+export class FlowWorld {
   readonly flow: Flow;
   readonly deltas: Delta[] = [];
   readonly tasks: TaskEffect[] = [];
@@ -55,11 +55,11 @@ export class World {
     });
     this.state = result.state;
     this.deltas.push(result.delta);
-    for (const effect of result.effects) this.#effect(effect);
+    for (const effect of result.effects) this.#note(effect);
     return result;
   }
 
-  #effect(effect: Effect): void {
+  #note(effect: Effect): void {
     if (effect.kind === 'task') {
       this.tasks.push(effect);
       this.open.push(effect);

@@ -1,6 +1,6 @@
 /** Random flows, and random answers of their tasks, for property tests. */
 import * as fc from 'fast-check';
-import type { Json } from '../json.ts';
+import type { Json } from '../../../src/flows/json.ts';
 
 type Document = Record<string, unknown>;
 
