@@ -3,6 +3,11 @@
  *
  *     const worker = createWorker({ url, key, functions: { greet: (input, { log }) => log(`hello ${input}`) } });
  *     await worker.start();
+ *
+ * Or write flows in TypeScript, and test them without a server:
+ *
+ *     const order = flow<Order>('order', ({ f }) => [s.task(charge, { amount: f.total }).result(f.payment)]);
+ *     const t = await testFlow(order, { input: { total: 5 }, tasks: { charge: async () => ({ id: 'p1' }) } });
  */
 import { hostname } from 'node:os';
 import { z } from 'zod';
@@ -20,6 +25,14 @@ import { TaskUsers } from './runtimes/users/task-users.ts';
 import { makeWorker } from './worker/worker.ts';
 
 export type { FunctionContext, NodeContext, TaskFunction, TaskFunctions } from './runtimes/function/function.ts';
+export type { FlowDocument, FlowOptions } from './flows/builder/flow.ts';
+export type { Expr, Given, Path } from './flows/builder/paths.ts';
+export type { Participant, Step } from './flows/builder/steps.ts';
+export type { FlowTest, OpenStep, TestFlowOptions, TestTask } from './flows/testing/test-flow.ts';
+export { flow } from './flows/builder/flow.ts';
+export { x } from './flows/builder/paths.ts';
+export { participant, s } from './flows/builder/steps.ts';
+export { testFlow } from './flows/testing/test-flow.ts';
 export { loadFunctions, MillraceError };
 
 export interface CreateWorkerOptions {

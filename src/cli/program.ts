@@ -13,6 +13,7 @@ import { addSubscriberCommands } from './commands/bus/subscriber-commands.ts';
 import { addTopicCommands } from './commands/bus/topic-commands.ts';
 import { addBackfillCommands } from './commands/backfills/backfill-commands.ts';
 import { addDocumentCommands } from './commands/jobs/document-commands.ts';
+import { addFlowCommands } from './commands/flows/flow-commands.ts';
 import { addEngineCommands } from './commands/engines/engine-commands.ts';
 import type { Fault } from '../errors.ts';
 import { type Ending, endingOf, exitCodeHelp, exitCodes } from './session/exit.ts';
@@ -71,6 +72,7 @@ const groups: readonly (readonly [heading: string, add: (program: Command, roles
       addWhy(program, io);
     },
   ],
+  ['Flows:', (program, _, io) => addFlowCommands(program, io)],
   [
     'Projects:',
     (program, _, io) => {

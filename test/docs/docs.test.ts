@@ -5,6 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { createTenant } from '../../src/tenants/create.ts';
 import { reasonCodes } from '../../src/api/explain/endpoints.ts';
+import { parseFlowText } from '../../src/flows/language/parse-flow.ts';
+import { attributeShape } from '../../src/flows/language/shapes.ts';
+import { verbs } from '../../src/flows/language/step.ts';
 import { parseJobText } from '../../src/jobs/document/parse-job.ts';
 import { accessRows } from '../harness/access-table.ts';
 import { baseMigrations, inDatabase, makeTestLife } from '../harness/tenant-life.ts';
@@ -29,8 +32,18 @@ function blocks(page: string, language: string): string[] {
   );
 }
 
-it.each(pages.filter((page) => blocks(page, 'yaml').length > 0))('every job document in %s is valid', (page) => {
-  for (const body of blocks(page, 'yaml')) expect(parseJobText(body, 'yaml')).toMatchObject({ ok: true, warnings: [] });
+it.each(pages.filter((page) => blocks(page, 'yaml').length > 0))('every document in %s is valid', (page) => {
+  for (const body of blocks(page, 'yaml')) {
+    if (body.startsWith('flow:')) expect(parseFlowText(body, 'yaml')).toMatchObject({ ok: true });
+    else expect(parseJobText(body, 'yaml')).toMatchObject({ ok: true, warnings: [] });
+  }
+});
+
+it('docs/flows.md shows the example as it is in its file, and has a row for each verb and attribute of steps', () => {
+  const page = text('docs/flows.md');
+  expect(text('examples/flows/expense.yaml')).toContain(blocks('docs/flows.md', 'yaml')[0]);
+  const missing = [...verbs, ...Object.keys(attributeShape)].filter((word) => !page.includes(`\`${word}`));
+  expect(missing).toEqual([]);
 });
 
 it('README.md shows the example as it is in its file', () => {

@@ -70,7 +70,8 @@ async function printSchema({ out }: Session): Promise<void> {
 }
 
 async function validateFiles({ io, out }: Session, paths: readonly string[]): Promise<void> {
-  const { readJobs, showFault } = await import('./documents.ts');
+  const { readJobs } = await import('./documents.ts');
+  const { showFault } = await import('../../session/document-files.ts');
   const { documents, faults, warnings } = await readJobs(io, paths);
   const jobs = documents.map(({ source, job }) => ({ source, project: job.project, name: job.name }));
   out.answer({ ok: faults.length === 0, jobs, faults, warnings }, () => {

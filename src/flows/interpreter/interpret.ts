@@ -1,0 +1,153 @@
+/**
+ * The interpreter of flows: a pure function from the state of an execution and a message to the next state, and what the world is
+ * asked to do.
+ *
+ * 1. The same state, message and circumstances give the same result. Nothing here reads a clock, draws lots or waits.
+ * 2. It never throws. A fault of our own makes the message refused, and changes nothing.
+ * 3. A run ends after a number of inner messages, or when its time is over. What is left is in the state, for the message `continue`.
+ * 4. A message that came before has no second effect: answers name an attempt, timers a generation, and others their id.
+ * 5. While an execution is paused, it only takes operations. Other messages are kept in the state, in order.
+ */
+import { isObject } from '../json.ts';
+import type { Flow } from '../language/step.ts';
+import type { Delta } from './delta.ts';
+import { Draft } from './draft.ts';
+import type { Effect } from './effects.ts';
+import { hear } from './hearing.ts';
+import { operate, type Refusal, takeAnswer, takeTimer } from './messages.ts';
+import { childEnded, enter, guard, settle } from './node-life.ts';
+import { type Circumstances, flowLimits, Run } from './run.ts';
+import { type FlowState, type Inner, type MessageBody, rootAt } from './state.ts';
+import { rulesOf } from './verbs/rules.ts';
+
+export interface FlowMessage {
+  /** Of signals and operations: a message with the same id has no second effect. */
+  readonly id: string;
+  readonly body: MessageBody;
+}
+
+export interface Interpreted {
+  readonly state: FlowState;
+  readonly delta: Delta;
+  readonly effects: readonly Effect[];
+  /** Why the message had no effect of its own. */
+  readonly refused: Refusal | { readonly code: 'internal'; readonly detail: string } | null;
+  /** Whether inner messages are left. */
+  readonly isMore: boolean;
+}
+
+export function interpret(flow: Flow, state: FlowState, message: FlowMessage, how: Circumstances): Interpreted {
+  try {
+    return interpretMessage(flow, state, message, how);
+  } catch (error) {
+    const detail = error instanceof Error ? error.message : String(error);
+    return { state, delta: {}, effects: [], refused: { code: 'internal', detail }, isMore: false };
+  }
+}
+
+function interpretMessage(flow: Flow, state: FlowState, message: FlowMessage, how: Circumstances): Interpreted {
+  const draft = new Draft(state);
+  const run = new Run(flow, draft, how, rulesOf);
+  const refused = isKnown(run, message) ? null : (receive(run, message.body) ?? null);
+  if (!draft.isPaused && draft.left.length > 0) {
+    run.todo.unshift(...draft.left);
+    draft.left = [];
+  }
+  workOff(run);
+  // what is left waits, in order
+  if (run.todo.length > 0) draft.left = [...draft.left, ...run.todo];
+  const isMore = draft.left.length > 0 && !draft.isPaused && draft.ending === null;
+  return { ...draft.finish(), effects: withoutVain(run.effects), refused, isMore };
+}
+
+/** Notes the ids of messages that nothing else makes unique. */
+function isKnown({ draft, nowMs }: Run, { id, body }: FlowMessage): boolean {
+  if (body.point !== 'signal' && body.point !== 'operate') return false;
+  if (draft.seen.some((other) => other.id === id)) return true;
+  const recent = draft.seen.filter(({ atMs }) => atMs > nowMs - flowLimits.earlyMs);
+  draft.seen = [...recent, { id, atMs: nowMs }].slice(-flowLimits.seen);
+  return false;
+}
+
+function receive(run: Run, body: MessageBody): Refusal | undefined {
+  const { draft } = run;
+  if (draft.ending !== null) return { code: 'over', detail: 'the execution has ended' };
+  // what was left before comes first; a paused execution takes nothing but operations
+  const isHeld = draft.isPaused ? body.point !== 'operate' : draft.left.length > 0;
+  if (!isHeld || body.point === 'continue') return take(run, body);
+  draft.left = [...draft.left, { do: 'take', body }];
+  return undefined;
+}
+
+function take(run: Run, body: MessageBody): Refusal | undefined {
+  switch (body.point) {
+    case 'launch':
+      launch(run, body.input);
+      return undefined;
+    case 'answer':
+      return takeAnswer(run, body);
+    case 'timer':
+      return takeTimer(run, body.name, body.generation);
+    case 'signal':
+      hear(run, body.name, body.payload);
+      return undefined;
+    case 'operate':
+      return operate(run, body.operation);
+    case 'continue':
+      return undefined;
+    default:
+      return body satisfies never;
+  }
+}
+
+/** The fields begin as the input, if that is a mapping. A second launch has no effect. */
+function launch(run: Run, input: Extract<MessageBody, { point: 'launch' }>['input']): void {
+  const { draft } = run;
+  if (draft.counters.visits > 0) return;
+  draft.input = input;
+  if (isObject(input)) for (const [key, value] of Object.entries(input)) draft.setField(key, value);
+  run.start(null, rootAt);
+}
+
+function workOff(run: Run): void {
+  const { maxMessages } = run.how;
+  for (let done = 0; done < maxMessages && !run.draft.isPaused && !run.how.isSpent(); done++) {
+    const next = run.todo.shift();
+    if (next === undefined || run.draft.ending !== null) break;
+    process(run, next);
+  }
+  if (run.draft.ending !== null) run.todo.length = 0;
+}
+
+function process(run: Run, message: Inner): void {
+  switch (message.do) {
+    case 'enter':
+      enter(run, message.nid);
+      break;
+    case 'ended':
+      childEnded(run, message);
+      break;
+    case 'close':
+      guard(run, message.nid, () => settle(run, message.nid, message.why));
+      break;
+    case 'hear':
+      hear(run, message.name, message.payload);
+      break;
+    case 'take':
+      take(run, message.body);
+      break;
+    default:
+      message satisfies never;
+  }
+}
+
+/** Timers that were set and cleared in one run never existed for the world. */
+function withoutVain(effects: readonly Effect[]): Effect[] {
+  const last = new Map<string, number>();
+  for (const [i, effect] of effects.entries())
+    if (effect.kind === 'set_timer' || effect.kind === 'clear_timer') last.set(effect.name, i);
+  return effects.filter((effect, i) => {
+    if (effect.kind !== 'set_timer' && effect.kind !== 'clear_timer') return true;
+    return last.get(effect.name) === i;
+  });
+}

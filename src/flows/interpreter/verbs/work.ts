@@ -1,0 +1,61 @@
+/** Verbs that have work done elsewhere: `task` and `call`. Their answers come as messages (`answers.ts`). */
+import type { CallStep, TaskStep } from '../../language/step.ts';
+import type { TaskCall } from '../effects.ts';
+import { asObject, checkSize, type Run, type VerbRules } from '../run.ts';
+
+/** How long a cancelled task may take to stop. Later its node closes without its answer. */
+const graceMs = 30_000;
+
+export const task: VerbRules<TaskStep> = {
+  execute(run, nid, step) {
+    const input = run.evaluate(nid, step.input);
+    checkSize(input);
+    const attempt = run.draft.node(nid)?.attempt ?? 1;
+    run.effects.push({ kind: 'task', nid, attempt, name: step.name, input, work: workOf(run, nid, step) });
+    run.remember(nid, { isSent: true });
+  },
+  close(run, nid, step, isKill) {
+    if (!stopWork(run, nid, isKill) || isKill || step.work.kind === 'human') return false;
+    run.arm(nid, 'grace', run.nowMs + graceMs);
+    return true;
+  },
+};
+
+function workOf(run: Run, nid: string, { work, queue, pool, priority }: TaskStep): TaskCall['work'] {
+  switch (work.kind) {
+    case 'hosted':
+      return work;
+    case 'human':
+      return { kind: 'human', item: asObject(run.evaluate(nid, work.item), 'human') };
+    case 'run': {
+      const block = asObject(run.evaluate(nid, work.block), work.runtime);
+      checkSize(block);
+      return { kind: 'run', runtime: work.runtime, block, queue, pool, priority };
+    }
+    default:
+      return work satisfies never;
+  }
+}
+
+/** Whether there was work to stop. */
+function stopWork(run: Run, nid: string, isKill: boolean): boolean {
+  if (run.memory(nid)['isSent'] !== true) return false;
+  run.remember(nid, { isSent: false });
+  run.effects.push({ kind: 'stop', nid, attempt: run.draft.node(nid)?.attempt ?? 1, isKill });
+  return true;
+}
+
+export const call: VerbRules<CallStep> = {
+  execute(run, nid, step) {
+    const flow = run.evaluateText(nid, step.flow, 'the name of a flow');
+    const input = run.evaluate(nid, step.input);
+    checkSize(input);
+    const isDetached = step.mode === 'detached';
+    const attempt = run.draft.node(nid)?.attempt ?? 1;
+    run.effects.push({ kind: 'launch', nid, attempt, isDetached, flow, input });
+    if (isDetached) run.complete(nid, null);
+    else run.remember(nid, { isSent: true });
+  },
+  // a flow ends in its own time: its compensations may be long
+  close: (run, nid, _, isKill) => stopWork(run, nid, isKill) && !isKill,
+};
