@@ -354,6 +354,20 @@ describe('GET /bus/events', () => {
     const page = await api.as(clientOf('x'))('GET /bus/events', { query: { after, topics: 'orders' } });
     expect(page).toEqual({ items: [], next: String(target) });
   });
+
+  it('of the requests of one key that wait, a hundred are accepted, and those of another key are', async () => {
+    const [last = 0] = await publish(1);
+    const wait = (as: typeof caller) => api.fetch('GET', `/bus/events?after=${last}&wait=60`, { caller: as });
+    const waiting = Array.from({ length: 110 }, () => wait(caller));
+    const refused = (await Promise.race(waiting)).status;
+    const other = wait(clientOf('another'));
+    await publish(1);
+    const statuses = (await Promise.all(waiting)).map(({ status }) => status);
+    expect([refused, statuses.filter((status) => status === 200).length, (await other).status]).toEqual([
+      429, 100, 200,
+    ]);
+    expect((await wait(caller)).status).toBe(200);
+  });
 });
 
 describe('export and import', () => {
