@@ -31,8 +31,8 @@ export function makeBusFetch(gateway: Gateway, { callers, loader, time, log }: G
   };
   return async (request, remote) => {
     const url = new URL(request.url);
-    // load balancers have no key
-    if (request.method === 'GET' && healthPath.test(url.pathname))
+    // load balancers have no key, and some ask by HEAD
+    if (['GET', 'HEAD'].includes(request.method) && healthPath.test(url.pathname))
       return guarded(Response.json(url.pathname === '/health' ? {} : { pong: new Date(time.now()).toISOString() }));
     try {
       const tenant = await within(findMs, tenantOf(request));
