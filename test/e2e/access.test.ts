@@ -126,9 +126,8 @@ async function statusOf(method: string, path: string, headers: Record<string, st
 
 function may(key: string, endpoint: Endpoint, who: Who | 'nobody'): boolean {
   if (who === 'root') return true;
-  // these open nothing of their own yet, and have no column in the table
-  if (who === 'client' || who === 'publisher' || who === 'subscriber' || who === 'conductor')
-    return endpoint.allow.includes('anyone') || endpoint.allow.includes(who);
+  // it opens nothing of its own yet, and has no column in the table
+  if (who === 'conductor') return endpoint.allow.includes('anyone') || endpoint.allow.includes(who);
   const isWorker = who === 'worker' || who === 'boundWorker';
   return !(isWorker && ofHeldRuns.has(key)) && accessOf(key, endpoint, who) !== '';
 }
@@ -335,7 +334,7 @@ describe('other tenant', () => {
   });
 
   it('a tenant refuses keys and tasks of other tenants', async () => {
-    for (const who of ['operator', 'viewer', 'publisher', 'subscriber', 'boundWorker', 'task'] as const) {
+    for (const who of ['operator', 'viewer', 'client', 'publisher', 'subscriber', 'boundWorker', 'task'] as const) {
       expect(
         Object.entries(await walk('/t/acme', bearer(secrets[who]))).filter(([, status]) => status !== 403),
       ).toEqual([]);

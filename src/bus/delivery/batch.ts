@@ -1,5 +1,5 @@
 /**
- * Where a batch ends. Pure.
+ * Where a batch ends. It follows from the events and the revisions alone.
  *
  * A batch begins with the first event after the reader's position. The revision in force at that event sets its limits:
  * 1. It ends before the event that would exceed `maxEvents` or `maxBytes`. A single event may exceed `maxBytes`.
@@ -11,6 +11,7 @@
  * By 1 to 3 a batch is closed by the log, the revisions and the position alone, so whoever gathers it has the same events. A batch
  * closed by the clock has other events a moment later: its end must be stored before it is sent.
  */
+import { Slices } from '../../kernel/process/slices.ts';
 import type { BusEvent } from '../store.ts';
 import { type Revision, revisionFor, strandFor, type Subscription } from './subscriptions.ts';
 
@@ -22,6 +23,8 @@ export interface ReaderOfBatch {
   /** Undefined: events of all strands, for a replay. */
   readonly strand: number | undefined;
   readonly batchEnd: number | null;
+  /** A limit beside that of the revision, for whoever stores the end of every batch. */
+  readonly maxBytes?: number;
 }
 
 /** A batch being gathered. Events are offered in order. */
@@ -71,6 +74,16 @@ export class BatchBuilder {
     return true;
   }
 
+  /** Offers events in slices, because a filter may take long. Returns false as soon as no further event is needed. */
+  async offerAll(events: readonly BusEvent[]): Promise<boolean> {
+    const slices = new Slices();
+    for (const event of events) {
+      if (!this.offer(event)) return false;
+      if (slices.isOver) await slices.pause();
+    }
+    return true;
+  }
+
   /** All events up to this number were offered. */
   noteEnd(upTo: number): void {
     const { batchEnd } = this.#reader;
@@ -90,12 +103,16 @@ export class BatchBuilder {
     const first = this.#first;
     if (first === undefined) return true;
     if (revision.barrier > first.barrier) return false;
-    return this.events.length < first.maxEvents && this.#bytes + event.bytes + 1 <= first.maxBytes;
+    return this.events.length < first.maxEvents && this.#bytes + event.bytes + 1 <= this.#maxBytes(first);
   }
 
   #isFull(first: Revision): boolean {
     if (this.#reader.batchEnd !== null) return this.events.at(-1)?.seq === this.#reader.batchEnd;
-    return this.events.length >= first.maxEvents || this.#bytes >= first.maxBytes;
+    return this.events.length >= first.maxEvents || this.#bytes >= this.#maxBytes(first);
+  }
+
+  #maxBytes({ maxBytes }: Revision): number {
+    return Math.min(maxBytes, this.#reader.maxBytes ?? maxBytes);
   }
 }
 

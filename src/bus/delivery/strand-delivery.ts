@@ -113,7 +113,7 @@ export class StrandDelivery {
       const from = after;
       const read = () => tail.read(subscription, from, to);
       const page = await (tail.isNear(from) ? read() : this.#ownPage.after(subscription, from, to, read));
-      for (const event of page.events) if (isMore) isMore = builder.offer(event);
+      isMore = await builder.offerAll(page.events);
       after = page.lookedTo;
     }
     builder.noteEnd(to);

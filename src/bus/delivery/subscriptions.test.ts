@@ -53,9 +53,9 @@ describe('subscriptions', () => {
 });
 
 describe('the count of a page', () => {
-  it('has each event once for each reader, by the revision at its number', () => {
-    fc.assert(
-      fc.property(arbitraryLog, arbitraryRevisions, (log, rows) => {
+  it('has each event once for each reader, by the revision at its number', async () => {
+    await fc.assert(
+      fc.asyncProperty(arbitraryLog, arbitraryRevisions, async (log, rows) => {
         const expected = new Map<number, number>();
         for (const { seq, topicId, keyHash, target } of log) {
           const found = rowAt(rows, seq);
@@ -63,34 +63,35 @@ describe('the count of a page', () => {
           const strand = strandOf(keyHash, found.strands);
           expected.set(strand, (expected.get(strand) ?? 0) + 1);
         }
-        const readers = countPage(new Subscriptions(1, rows), log);
+        const readers = await countPage(new Subscriptions(1, rows), log);
         expect(new Map(readers.map(({ strand, events }) => [strand, events]))).toEqual(expected);
       }),
     );
   });
 
-  it('is the same for a log that is read in two pages', () => {
-    fc.assert(
-      fc.property(arbitraryLog, arbitraryRevisions, fc.nat(40), (log, rows, end) => {
+  it('is the same for a log that is read in two pages', async () => {
+    await fc.assert(
+      fc.asyncProperty(arbitraryLog, arbitraryRevisions, fc.nat(40), async (log, rows, end) => {
         const subscriptions = new Subscriptions(1, rows);
-        const totals = (pages: readonly (readonly BusEvent[])[]): Record<string, number> => {
+        const totals = async (pages: readonly (readonly BusEvent[])[]): Promise<Record<string, number>> => {
           const sums: Record<string, number> = {};
-          for (const readers of pages.map((page) => countPage(subscriptions, page)))
-            for (const { strand, events } of readers) sums[strand] = (sums[strand] ?? 0) + events;
+          for (const page of pages)
+            for (const { strand, events } of await countPage(subscriptions, page))
+              sums[strand] = (sums[strand] ?? 0) + events;
           return sums;
         };
-        expect(totals([log.slice(0, end), log.slice(end)])).toEqual(totals([log]));
+        expect(await totals([log.slice(0, end), log.slice(end)])).toEqual(await totals([log]));
       }),
     );
   });
 
-  it('is full if the page closes a batch', () => {
-    fc.assert(
-      fc.property(arbitraryLog, arbitraryRevision, (log, revision) => {
+  it('is full if the page closes a batch', async () => {
+    await fc.assert(
+      fc.asyncProperty(arbitraryLog, arbitraryRevision, async (log, revision) => {
         const subscriptions = new Subscriptions(1, [revision]);
         const subscription = subscriptions.of(subscriber);
         if (subscription === undefined) throw new Error('no revision');
-        for (const { strand, isFull } of countPage(subscriptions, log)) {
+        for (const { strand, isFull } of await countPage(subscriptions, log)) {
           const builder = new BatchBuilder({ subscription, strand, batchEnd: null });
           for (const each of log) if (!builder.offer(each)) break;
           expect(isFull).toBe(builder.isClosed);
@@ -99,7 +100,7 @@ describe('the count of a page', () => {
     );
   });
 
-  it('is full if its events have exactly as many bytes as a batch may have', () => {
+  it('is full if its events have exactly as many bytes as a batch may have', async () => {
     const bytes = '[{},{}]'.length;
     const small = (seq: number): BusEvent => event(seq, { body: '{}', bytes: 2 });
     for (const [maxBytes, isFull] of [
@@ -107,12 +108,42 @@ describe('the count of a page', () => {
       [bytes + 1, false],
     ] as const) {
       const subscriptions = new Subscriptions(1, [row(0, { maxBytes, maxEvents: 9 })]);
-      expect(countPage(subscriptions, [small(1), small(2)])).toMatchObject([{ isFull }]);
+      expect(await countPage(subscriptions, [small(1), small(2)])).toMatchObject([{ isFull }]);
     }
   });
 
-  it('is due at the end of the window of its first event', () => {
-    const readers = countPage(new Subscriptions(1, [row(0, { windowMs: 50 })]), [event(3), event(9)]);
+  it('is due at the end of the window of its first event', async () => {
+    const readers = await countPage(new Subscriptions(1, [row(0, { windowMs: 50 })]), [event(3), event(9)]);
     expect(readers).toMatchObject([{ events: 2, firstAtMs: 3, dueAtMs: 53, maxEvents: 2, isFull: true }]);
+  });
+
+  /** Subscribers whose filters all look at many fields. */
+  const filtering = (count: number, fields: number): Subscriptions => {
+    const filter = Object.fromEntries(Array.from({ length: fields }, (_, i) => [`data.f${i}`, { $exists: false }]));
+    const rows = Array.from({ length: count }, (_, i) => row(0, { subscriber: `subscriber ${i}`, filter }));
+    return new Subscriptions(1, rows);
+  };
+
+  it('parses an event once for all filters', async () => {
+    let reads = 0;
+    const read = Object.defineProperty(event(1), 'body', { get: () => (reads++, '{"type":"update"}') });
+    expect(await countPage(filtering(3, 1), [read])).toHaveLength(3);
+    expect(reads).toBe(1);
+  });
+
+  it('lets other work of the process go on', async () => {
+    let turns = 0;
+    let isOver = false;
+    const turn = (): void => {
+      turns++;
+      if (!isOver) setImmediate(turn);
+    };
+    setImmediate(turn);
+    await countPage(
+      filtering(200, 200),
+      Array.from({ length: 200 }, (_, i) => event(i + 1)),
+    );
+    isOver = true;
+    expect(turns).toBeGreaterThan(2);
   });
 });

@@ -81,17 +81,32 @@ export function revisionAt({ revisions }: Subscription, seq: number): Revision |
   return undefined;
 }
 
+/** The event as filters read it, parsed when the first of them needs it. */
+export function elementOf({ body }: BusEvent): () => BusElement {
+  let element: BusElement | undefined;
+  return () => (element ??= JSON.parse(body) as BusElement);
+}
+
 /** The revision by which an event belongs to the subscriber; undefined: it does not. */
-export function revisionFor(subscription: Subscription, event: BusEvent): Revision | undefined {
+export function revisionFor(
+  subscription: Subscription,
+  event: BusEvent,
+  element = elementOf(event),
+): Revision | undefined {
   const revision = revisionAt(subscription, event.seq);
-  return revision !== undefined && admits(revision, subscription.subscriber, event) ? revision : undefined;
+  return revision !== undefined && admits(revision, subscription.subscriber, event, element) ? revision : undefined;
 }
 
 /** Whether a revision admits an event, whatever its number. */
-function admits(revision: Revision, subscriber: string, event: BusEvent): boolean {
-  if (!revision.topics.has(event.topicId)) return false;
-  if (event.target !== null && event.target !== subscriber) return false;
-  return revision.filter === null || matches(revision.filter, JSON.parse(event.body) as BusElement);
+function admits(
+  { topics, filter }: Revision,
+  subscriber: string,
+  { topicId, target }: BusEvent,
+  element: () => BusElement,
+): boolean {
+  if (!topics.has(topicId)) return false;
+  if (target !== null && target !== subscriber) return false;
+  return filter === null || matches(filter, element());
 }
 
 export function strandFor(revision: Revision, event: BusEvent): number {

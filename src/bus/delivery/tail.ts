@@ -12,7 +12,7 @@ import { countPage } from './count-page.ts';
 import { type Subscription, Subscriptions, topicsAfter } from './subscriptions.ts';
 
 export const tailLimits = {
-  page: { events: 1_000, bytes: 4 * 1024 * 1024 },
+  page: { events: 1_000, bytes: 1024 * 1024 },
   /** Of a reader that reads by itself and keeps the page: 64 MiB for the 512 readers of a tenant that a courier holds. */
   ownPage: { events: 1_000, bytes: 128 * 1024 },
   /** Kept for readers. A reader further behind reads by itself. */
@@ -79,7 +79,7 @@ export class Tail {
     const last = page.at(-1);
     if (last === undefined) return { taken: [], isMoved: false, nextDueAtMs: undefined };
     checkpoint('fanout.read');
-    const readers = countPage(subscriptions, page);
+    const readers = await countPage(subscriptions, page);
     const nowMs = this.#options.now();
     const { revision } = subscriptions;
     const fanned = await this.#store.fanOut({ from, to: last.seq, revision, readers, room, nowMs });

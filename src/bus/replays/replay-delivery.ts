@@ -154,7 +154,7 @@ export class ReplayDelivery {
     let isMore = topics.length > 0;
     for (let from = after; isMore && from < end; ) {
       const page = await this.#parts.store.readTopics({ after: from, to: end, topics }, tailLimits.ownPage);
-      for (const event of page.events) if (isMore) isMore = builder.offer(event);
+      isMore = await builder.offerAll(page.events);
       from = page.lookedTo;
     }
     const { events, bytes, next } = builder;

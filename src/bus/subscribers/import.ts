@@ -5,7 +5,7 @@ import { newId } from '../../kernel/id.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
 import type { Author, BusContext } from './context.ts';
 import { bumpRevision, insertSubscriber, updateSecrets } from './queries.ts';
-import { defaultTerms, writeRevision } from './revisions.ts';
+import { checkTermsSize, defaultTerms, writeRevision } from './revisions.ts';
 import { type Credentials, makeOpener } from './sealing.ts';
 import { announceSubscribers, noteSubscribers } from './standing.ts';
 import { checkTopics, findOrCreateTopics } from './topics.ts';
@@ -46,6 +46,7 @@ export async function importBus(ctx: BusContext, author: Author, wish: Import): 
     const topics = await insertTopics(tx, wish.topics, author.at);
     const fresh = await findNew(tx, wish.subscribers);
     for (const one of fresh) await create(ctx, tx, author, one, credentials.get(one.name));
+    await checkTermsSize(tx);
     const skipped = wish.subscribers.filter((one) => !fresh.includes(one)).map(({ name }) => name);
     tx.record('millrace_bus', { type: 'bus.imported', subject: null, body: { topics, subscribers: fresh.length } });
     return { topics, subscribers: fresh.length, skipped };

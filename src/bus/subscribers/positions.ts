@@ -5,8 +5,13 @@
  * before any lock is taken: a filter may have to read each. Under the locks only those are counted that fan-out has passed
  * meanwhile. The whole range goes by the present subscription, because the former revisions may be gone.
  */
+import { Slices } from '../../kernel/process/slices.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
-import { type BusElement, type Filter, matches, parseFilter } from './filters.ts';
+import { elementOf } from '../delivery/subscriptions.ts';
+import { readTopics } from '../postgres/log-queries.ts';
+import type { BusEvent } from '../store.ts';
+import { strandOf } from '../strand.ts';
+import { type Filter, matches, parseFilter } from './filters.ts';
 import type { Terms } from './revisions.ts';
 
 /** A point of the log: `now` (after the newest event), at the event with this number, or at a time. */
@@ -55,12 +60,16 @@ export async function countEvents(db: Db, subscriber: string, terms: Terms, rang
   }
   const filter = parseFilter(terms.filter);
   for (let { from } = range; from < range.to; ) {
-    const page = await readPage(db, subscriber, terms, { from, to: range.to });
-    addCounts(counts, countMatching(page, filter));
-    from = page.length < maxPageEvents ? range.to : (page.at(-1)?.seq ?? range.to);
+    const page = await readTopics(db, { after: from, to: range.to, topics: terms.topics }, pageLimits);
+    const own = page.events.filter(({ target }) => target === null || target === subscriber);
+    addCounts(counts, await countMatching(own, filter, terms.strands));
+    from = page.lookedTo;
   }
   return counts;
 }
+
+/** Events that are read at once: a few milliseconds of parsing. */
+const pageLimits = { events: 1_000, bytes: 256 * 1024 };
 
 const strandColumn = (terms: Terms) => sql`((e.key_hash::bigint & 4294967295) % ${terms.strands}::integer)::integer`;
 
@@ -73,26 +82,16 @@ function countAll(db: Db, subscriber: string, terms: Terms, { from, to }: LogRan
      group by 1`);
 }
 
-const maxPageEvents = 5_000;
-
-type PageRow = { readonly seq: number; readonly strand: number; readonly at: Date; readonly body: string };
-
-function readPage(db: Db, subscriber: string, terms: Terms, { from, to }: LogRange): Promise<PageRow[]> {
-  return db.rows<PageRow>(sql`
-    select e.seq, ${strandColumn(terms)} as strand, e.at, e.body
-      from bus_event e
-     where e.seq > ${from} and e.seq <= ${to} and e.topic_id = any (${terms.topics}::integer[])
-       and (e.target is null or e.target = ${subscriber})
-     order by e.seq
-     limit ${maxPageEvents}`);
-}
-
-function countMatching(page: readonly PageRow[], filter: Filter): Counts {
+async function countMatching(events: readonly BusEvent[], filter: Filter, strands: number): Promise<Counts> {
   const counts: Counts = new Map();
-  for (const { strand, at, body } of page) {
-    if (!matches(filter, JSON.parse(body) as BusElement)) continue;
-    const known = counts.get(strand);
-    counts.set(strand, { count: (known?.count ?? 0) + 1, oldest: known?.oldest ?? at });
+  const slices = new Slices();
+  for (const event of events) {
+    if (matches(filter, elementOf(event)())) {
+      const strand = strandOf(event.keyHash, strands);
+      const known = counts.get(strand);
+      counts.set(strand, { count: (known?.count ?? 0) + 1, oldest: known?.oldest ?? new Date(event.atMs) });
+    }
+    if (slices.isOver) await slices.pause();
   }
   return counts;
 }

@@ -22,7 +22,9 @@ import type { Subscriber } from './queries.ts';
 export const pullLeaseMs = 30_000;
 
 /** One page of the log, while a batch is gathered. */
-const pageLimits = { events: 1_000, bytes: 4 * 1024 * 1024 };
+const pageLimits = { events: 1_000, bytes: 256 * 1024 };
+/** A batch is in memory until its consumer has read it, however slow that is. */
+const maxPulledBytes = 4 * 1024 * 1024;
 
 export interface PulledBatch {
   readonly id: string;
@@ -89,13 +91,13 @@ async function gather(
   { pos, strand, batch_end: batchEnd }: PulledReader,
   fanned: number,
 ): Promise<Gathered | undefined> {
-  const builder = new BatchBuilder({ subscription, strand, batchEnd });
+  const builder = new BatchBuilder({ subscription, strand, batchEnd, maxBytes: maxPulledBytes });
   const to = batchEnd ?? fanned;
   const topics = topicsAfter(subscription, pos);
   let isMore = true;
   for (let after = pos; isMore && after < to && !builder.isClosed; ) {
     const page = await readTopics(db, { after, to, topics }, pageLimits);
-    for (const event of page.events) if (isMore) isMore = builder.offer(event);
+    isMore = await builder.offerAll(page.events);
     after = page.lookedTo;
   }
   builder.noteEnd(to);

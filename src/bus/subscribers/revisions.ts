@@ -1,4 +1,5 @@
 /** Revisions of subscriptions: what a subscriber receives, from an event's number on. */
+import { MillraceError } from '../../errors.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
 
 /** The content of a revision. */
@@ -32,6 +33,26 @@ export async function currentTerms(db: Db, subscriber: string): Promise<Terms | 
      where subscriber_id = ${subscriber}
      order by from_seq desc
      limit 1`);
+}
+
+/**
+ * What all subscriptions of a tenant may take, with revisions that queued events still need. Couriers serve all tenants and keep
+ * the subscriptions in memory, where a filter takes some thirty times as much as its text.
+ */
+const maxTermsBytes = 16 * 1024 * 1024;
+const termsWeight = { revision: 1_000, topic: 64, filterChar: 4 } as const;
+
+/** Throws if the subscriptions of the tenant are larger than that. */
+export async function checkTermsSize(tx: Db): Promise<void> {
+  const { revision, topic, filterChar } = termsWeight;
+  const { bytes } = await tx.one<{ bytes: number }>(sql`
+    select coalesce(sum(
+             ${revision}::integer + ${topic}::integer * cardinality(topics)
+             + ${filterChar}::integer * coalesce(octet_length(filter::text), 0)), 0)::float8 as bytes
+      from subscription`);
+  if (bytes <= maxTermsBytes) return;
+  const remedy = 'deliver queued events, remove subscribers, or make filters shorter';
+  throw new MillraceError('conflict', `the subscriptions of this tenant are too large: ${remedy}`);
 }
 
 /** Writes a revision, as the last step of a transaction that has bumped the state's revision. Returns the number it begins after. */

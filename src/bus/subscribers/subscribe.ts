@@ -30,7 +30,7 @@ import {
   updateSettings,
   updateState,
 } from './queries.ts';
-import { currentTerms, defaultTerms, isSameTerms, type Terms, writeRevision } from './revisions.ts';
+import { checkTermsSize, currentTerms, defaultTerms, isSameTerms, type Terms, writeRevision } from './revisions.ts';
 import { announceSubscribers, noteSubscribers } from './standing.ts';
 import { checkTopics, findOrCreateTopics, findTopicId, includesLifecycle } from './topics.ts';
 import { mergeSettings, mergeTerms, type Wish } from './wish.ts';
@@ -97,6 +97,7 @@ async function create(ctx: BusContext, tx: Recording, author: Author, identity: 
   const settings = settingsOf(ctx, newSettings, wish);
   await insertSubscriber(tx, { ...settings, id, name, identity: identity.id, created_at: author.at });
   const topics = await topicsOf(tx, author, wish);
+  await checkTermsSize(tx);
   await writeRevision(tx, id, mergeTerms(defaultTerms, wish, topics));
   tx.record('millrace_bus', { type: 'subscriber.created', subject: id, body: { name, ...auditOf(wish) } });
 }
@@ -129,7 +130,9 @@ async function topicsOf(tx: Recording, author: Author, { topics }: Wish): Promis
 async function reviseIfChanged(tx: Recording, id: string, revise: (terms: Terms) => Terms): Promise<void> {
   const present = await currentTerms(tx, id);
   const revised = revise(present ?? defaultTerms);
-  if (present === undefined || !isSameTerms(present, revised)) await writeRevision(tx, id, revised);
+  if (present !== undefined && isSameTerms(present, revised)) return;
+  await checkTermsSize(tx);
+  await writeRevision(tx, id, revised);
 }
 
 /** The receiver that said 410 has subscribed again. A paused subscriber stays paused. */

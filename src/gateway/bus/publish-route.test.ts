@@ -100,6 +100,22 @@ it('at the root of its own listener, the key determines the tenant, for publishi
   expect((await fetch(`${root.url()}/topics`)).status).toBe(401);
 });
 
+it('at the root of its own listener, a refused key is recorded, and every answer has the headers of every answer', async () => {
+  const count = async (): Promise<number> => {
+    await gateway.context.rejectedCredentials.endPeriod();
+    return (
+      await fleet.control.db.one<{ n: number }>(sql`
+        select coalesce(sum((body::jsonb ->> 'count')::integer), 0)::integer as n from event where type = 'key.refused'`)
+    ).n;
+  };
+  const before = await count();
+  const refused = await fetch(`${root.url()}/topics`, { headers: { authorization: 'Bearer mrk_not_a_known_key' } });
+  expect(refused.status).toBe(401);
+  expect(await count()).toBe(before + 1);
+  for (const answer of [refused, await fetch(`${root.url()}/health`), await fetch(`${root.url()}/topics`)])
+    expect(Object.fromEntries(answer.headers)).toMatchObject(guards);
+});
+
 it.each(['/bus/topics/x', '/t/shop/bus/topics/x'])('%s offers Basic and Bearer to an unknown caller', async (path) => {
   for (const key of [undefined, 'mrk_not_a_known_key']) {
     const { answer } = await send(below, path, key === undefined ? {} : { key });

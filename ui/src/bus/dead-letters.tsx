@@ -198,7 +198,7 @@ function LetterDialog({ id, close }: { readonly id: string; readonly close: () =
     <Dialog title={`Dead letter ${letter.data?.batch ?? ''}`} close={close} wide>
       <div className="action-form">
         <Answer of={letter} what="Reading the dead letter">
-          {({ body, code, status, attempts }) => (
+          {({ body, complete, events, code, status, attempts }) => (
             <>
               <p>
                 Last answer: {status ?? code}, after {attempts} {attempts === 1 ? 'attempt' : 'attempts'}.
@@ -206,7 +206,10 @@ function LetterDialog({ id, close }: { readonly id: string; readonly close: () =
               {body === null ? (
                 <p className="muted">Retention dropped its events before they could be delivered.</p>
               ) : (
-                <BusMessage text={body.map((item) => JSON.stringify(item)).join('\n')} />
+                <>
+                  <BusMessage text={body.map((item) => JSON.stringify(item)).join('\n')} />
+                  {!complete && <p className="muted">The other {events - body.length} events are not shown.</p>}
+                </>
               )}
             </>
           )}

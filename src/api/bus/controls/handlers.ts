@@ -10,12 +10,15 @@ import { recording } from '../../../events/append.ts';
 import { type ApiContext, type ApiHandlers, author } from '../../context.ts';
 import { findTestDelivery, newestDelivery } from '../deliveries/queries.ts';
 import { renderDelivery } from '../deliveries/views.ts';
+import { WaitingRequests } from '../../live/waiting.ts';
 import { showSubscriber } from '../subscribers/views.ts';
 import { namedSubscriber, ownSubscriber } from '../whose.ts';
 import type { controlEndpoints } from './endpoints.ts';
 
 /** Waits for the result of a test. */
 const testTimes = { patienceMs: 5_000, lookMs: 100 };
+/** A test looks ten times a second. */
+const waiting = new WaitingRequests(10);
 
 /** Sends through a courier, because only couriers may call receivers. */
 async function sendTest(
@@ -66,7 +69,7 @@ export const controlHandlers: ApiHandlers<Endpoints> = {
   'POST /bus/subscriber/resume': async ({ body, caller }, ctx) =>
     resume(ctx, caller, await ownSubscriber(ctx, caller), body.from),
   'POST /bus/subscriber/test': async ({ caller, signal }, ctx) =>
-    sendTest(ctx, caller, await ownSubscriber(ctx, caller), signal),
+    waiting.during(caller, async () => sendTest(ctx, caller, await ownSubscriber(ctx, caller), signal)),
   'POST /bus/subscriber/secret': async ({ body, caller }, ctx) =>
     addSecret(ctx, author(ctx, caller), (await ownSubscriber(ctx, caller)).id, body.secret),
   'DELETE /bus/subscriber/secret': async ({ query, caller }, ctx) =>
@@ -76,7 +79,7 @@ export const controlHandlers: ApiHandlers<Endpoints> = {
   'POST /bus/subscribers/{id}/resume': async ({ params, body, caller }, ctx) =>
     resume(ctx, caller, await namedSubscriber(ctx, params.id), body.from),
   'POST /bus/subscribers/{id}/test': async ({ params, caller, signal }, ctx) =>
-    sendTest(ctx, caller, await namedSubscriber(ctx, params.id), signal),
+    waiting.during(caller, async () => sendTest(ctx, caller, await namedSubscriber(ctx, params.id), signal)),
   'POST /bus/subscribers/{id}/secret': async ({ params, body, caller }, ctx) =>
     addSecret(ctx, author(ctx, caller), (await namedSubscriber(ctx, params.id)).id, body.secret),
   'DELETE /bus/subscribers/{id}/secret': async ({ params, query, caller }, ctx) =>

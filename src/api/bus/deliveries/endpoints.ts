@@ -40,6 +40,7 @@ export const deliveryEndpoints = endpoints({
     answer: deadLetter.extend({
       /** Null: retention dropped the events before they were delivered. */
       body: z.array(busElement).nullable(),
+      complete: z.boolean().describe('false: `body` has the first megabyte of the events only'),
     }),
   },
   'DELETE /bus/dead_letters': {

@@ -4,18 +4,28 @@ import { MillraceError } from '../../../errors.ts';
 import type { Subscriber } from '../../../bus/subscribers/queries.ts';
 import { startReplay } from '../../../bus/subscribers/replays.ts';
 import { findById } from '../../../bus/subscribers/queries.ts';
-import type { BusElement } from '../../../bus/subscribers/filters.ts';
 import type { Caller } from '../../../contract/roles.ts';
 import type { Input } from '../../../http/endpoint.ts';
 import { type ApiContext, type ApiHandlers, author, badRequest, requireFound } from '../../context.ts';
 import { cursorOf, numberCursor, parseCursor, uuidCursor } from '../cursor.ts';
 import { cutPage } from '../page-bytes.ts';
+import { cutArray } from './cut-array.ts';
 import { isClient, namedSubscriber, ownSubscriber } from '../whose.ts';
 import type { deliveryEndpoints } from './endpoints.ts';
-import { deleteLetter, deleteLetters, findLetter, lettersRange, listDeliveries, listLetters } from './queries.ts';
+import {
+  deleteLetter,
+  deleteLetters,
+  findLetter,
+  lettersRange,
+  listDeliveries,
+  listLetters,
+  readLetterBody,
+} from './queries.ts';
 import { renderDelivery, renderLetter } from './views.ts';
 
 type Endpoints = typeof deliveryEndpoints;
+/** Of a dead letter's events: a megabyte of JSON. */
+const maxShownChars = 1024 * 1024;
 type DeliveryQuery = Input<Endpoints['GET /bus/subscriber/deliveries']>['query'];
 
 async function listAttempts(ctx: ApiContext, { id }: Subscriber, query: DeliveryQuery) {
@@ -75,7 +85,7 @@ async function removeLetters({ query, caller }: Input<Endpoints['DELETE /bus/dea
 async function replayLetter(input: Input<Endpoints['POST /bus/dead_letters/{id}/replay']>, ctx: ApiContext) {
   const { params, caller } = input;
   const letter = await readLetter(ctx, caller, params.id);
-  if (letter.body === null) {
+  if (!letter.has_body) {
     throw new MillraceError('conflict', 'retention dropped the events before they were delivered; they are gone');
   }
   const subscriber = requireFound(await findById(ctx.db, letter.subscriber_id), 'subscriber', letter.subscriber);
@@ -103,9 +113,14 @@ export const deliveryHandlers: ApiHandlers<Endpoints> = {
     return cutPage(rows, query.limit, renderLetter, cursorOf);
   },
   'GET /bus/dead_letters/{id}': async ({ params, caller }, ctx) => {
-    const letter = await readLetter(ctx, caller, params.id);
-    const body = letter.body === null ? null : (JSON.parse(letter.body) as BusElement[]);
-    return { ...renderLetter(letter), body: body as never };
+    const letter = renderLetter(await readLetter(ctx, caller, params.id));
+    const body = await readLetterBody(ctx.db, params.id, maxShownChars);
+    if (body === undefined) return { ...letter, body: null, complete: true };
+    const complete = body.chars <= maxShownChars;
+    const head = JSON.stringify({ ...letter, complete }).slice(0, -1);
+    // the events are JSON already
+    const events = complete ? body.beginning : cutArray(body.beginning);
+    return new Response(`${head},"body":${events}}`, { headers: { 'content-type': 'application/json' } });
   },
   'DELETE /bus/dead_letters': removeLetters,
   'DELETE /bus/dead_letters/{id}': removeLetter,

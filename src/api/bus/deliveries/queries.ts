@@ -84,8 +84,21 @@ export function listLetters(db: Db, page: LetterPage): Promise<LetterRow[]> {
     ${letters(sql``)} where ${allOf(conditions)} order by d.at desc, d.id desc limit ${page.limit}`);
 }
 
-export function findLetter(db: Db, id: string): Promise<(LetterRow & { body: string | null }) | undefined> {
-  return db.maybeOne(sql`${letters(sql`, d.body`)} where d.id = ${id}`);
+/** Without its events, which may be 16 MiB. */
+export function findLetter(db: Db, id: string): Promise<(LetterRow & { has_body: boolean }) | undefined> {
+  return db.maybeOne(sql`${letters(sql`, d.body is not null as has_body`)} where d.id = ${id}`);
+}
+
+/** The beginning of the events' text, and the length of all of it. */
+export function readLetterBody(
+  db: Db,
+  id: string,
+  maxChars: number,
+): Promise<{ beginning: string; chars: number } | undefined> {
+  return db.maybeOne(sql`
+    select left(body, ${maxChars}::integer) as beginning, length(body) as chars
+      from dead_letter
+     where id = ${id} and body is not null`);
 }
 
 export function deleteLetter(db: Db, id: string): Promise<number> {

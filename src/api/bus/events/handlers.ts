@@ -11,6 +11,7 @@ import type { Input } from '../../../http/endpoint.ts';
 import { type Db, sql } from '../../../kernel/sql.ts';
 import type { ApiContext, ApiHandlers } from '../../context.ts';
 import { eventStream, greeting, heartbeat, heartbeatMs, startOf } from '../../live/events.ts';
+import { WaitingRequests } from '../../live/waiting.ts';
 import { readHead } from '../replays/queries.ts';
 import type { eventEndpoints } from './endpoints.ts';
 
@@ -110,6 +111,8 @@ async function subscriberOf(ctx: ApiContext, caller: Caller | undefined): Promis
   return (await findByIdentity(ctx.db, caller.identity.id))?.id;
 }
 
+const waiting = new WaitingRequests();
+
 async function read(input: Input<(typeof eventEndpoints)['GET /bus/events']>, ctx: ApiContext): Promise<Response> {
   const { query, request, caller, signal } = input;
   const scope = { topics: query.topics, subscriber: await subscriberOf(ctx, caller), limit: query.limit };
@@ -118,7 +121,8 @@ async function read(input: Input<(typeof eventEndpoints)['GET /bus/events']>, ct
     const start = after ?? (await readHead(ctx.db));
     return eventStream(ctx, (gone) => frames(followLog(ctx, scope, start, gone)));
   }
-  return readPageOf(ctx, scope, after ?? 0, query.wait * 1_000, signal);
+  const readOnce = () => readPageOf(ctx, scope, after ?? 0, query.wait * 1_000, signal);
+  return query.wait === 0 ? readOnce() : waiting.during(caller, readOnce);
 }
 
 export const busEventHandlers: ApiHandlers<typeof eventEndpoints> = { 'GET /bus/events': read };

@@ -9,6 +9,7 @@ import type { Input } from '../../../http/endpoint.ts';
 import type { ApiContext, ApiHandlers } from '../../context.ts';
 import { ownSubscriber } from '../whose.ts';
 import type { pullEndpoints } from './endpoints.ts';
+import { PullTurns } from './turns.ts';
 
 type Endpoints = typeof pullEndpoints;
 
@@ -23,26 +24,39 @@ async function pullingSubscriber(ctx: ApiContext, caller: Caller | undefined): P
   return subscriber;
 }
 
+const turns = new PullTurns();
+
 async function fetchBatch({ query, caller, signal }: Input<Endpoints['GET /bus/subscriber/batch']>, ctx: ApiContext) {
-  const deadline = performance.now() + query.wait * 1_000;
+  const waitMs = query.wait * 1_000;
+  const deadline = performance.now() + waitMs;
+  const { id } = await pullingSubscriber(ctx, caller);
+  const patience = AbortSignal.any([signal, AbortSignal.timeout(Math.max(waitMs, lookMs))]);
+  const turn = await turns.take(id, patience);
+  if (turn === undefined) return noBatch();
   const bell = makeHintBell(ctx.hints, ['bus']);
   try {
-    for (;;) {
-      const subscriber = await pullingSubscriber(ctx, caller);
-      if (subscriber.state !== 'active') {
-        throw new MillraceError('conflict', `the subscriber is ${subscriber.state}: ${subscriber.reason ?? ''}`);
-      }
-      const taken = await takeBatch(ctx, subscriber);
+    while (!signal.aborted) {
+      const taken = await takeBatch(ctx, await activeSubscriber(ctx, caller));
       if ('id' in taken) return renderBatch(taken);
       const leftMs = deadline - performance.now();
-      if (leftMs <= 0 || signal.aborted) return new Response(null, { status: 204 });
+      if (leftMs <= 0) break;
       const dueMs = taken.nextAtMs === undefined ? lookMs : taken.nextAtMs - ctx.time.now();
       await bell.wait(Math.max(1, Math.min(leftMs, dueMs, lookMs)), signal);
     }
+    return noBatch();
   } finally {
     bell.close();
+    turn.release();
   }
 }
+
+async function activeSubscriber(ctx: ApiContext, caller: Caller | undefined): Promise<Subscriber> {
+  const subscriber = await pullingSubscriber(ctx, caller);
+  if (subscriber.state === 'active') return subscriber;
+  throw new MillraceError('conflict', `the subscriber is ${subscriber.state}: ${subscriber.reason ?? ''}`);
+}
+
+const noBatch = (): Response => new Response(null, { status: 204 });
 
 /** The events are JSON already. */
 function renderBatch({ id, lease, until, events }: PulledBatch): Response {

@@ -98,7 +98,10 @@ async function showLetter(session: Session, [id = '']: readonly string[]): Promi
   session.out.answer(letter, () => printLetter(session.out, letter));
 }
 
-type Letter = Awaited<ReturnType<typeof listDeadLetters>>[number] & { readonly body: readonly unknown[] | null };
+type Letter = Awaited<ReturnType<typeof listDeadLetters>>[number] & {
+  readonly body: readonly unknown[] | null;
+  readonly complete: boolean;
+};
 
 function printLetter(out: Output, letter: Letter): void {
   out.facts([
@@ -113,6 +116,7 @@ function printLetter(out: Output, letter: Letter): void {
   if (letter.body === null) return out.note('retention dropped its events before they could be delivered');
   out.line('');
   for (const element of letter.body) out.line(oneLine(JSON.stringify(element)));
+  if (!letter.complete) out.note(`the other ${letter.events - letter.body.length} events are not shown`);
 }
 
 async function replayLetters(session: Session, [id]: readonly string[], flags: ManyFlags): Promise<void> {
