@@ -2,7 +2,7 @@
 import type { BusEvent, ReaderCount } from '../store.ts';
 import { revisionFor, strandFor, type Subscriptions } from './subscriptions.ts';
 
-/** Of the array's brackets. Each event has a comma, so the first one's stands for the other bracket. */
+/** Bytes of the array's brackets. Each event counts a comma, so the first event's comma stands for the second bracket. */
 const frameBytes = 1;
 
 interface Counting extends ReaderCount {
