@@ -10,7 +10,7 @@ import type { Service } from '../src/kernel/service.ts';
 import { sql } from '../src/kernel/sql.ts';
 import type { Address } from '../src/postgres/address.ts';
 import { makeRuntimes } from '../src/runtimes/runtimes.ts';
-import { type Answer, type Carry, overNetwork } from '../src/worker/carrier.ts';
+import { type Answer, type Carry, overNetwork } from '../src/worker/transport.ts';
 import type { WorkerOptions } from '../src/worker/settings.ts';
 import { makeWorker } from '../src/worker/worker.ts';
 import { measureCommits, repeated, restMs } from './commits.ts';

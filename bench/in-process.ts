@@ -4,16 +4,16 @@
  */
 import { ChildHosts } from '../src/app/child-hosts.ts';
 import { openInstallation } from '../src/app/installation.ts';
-import { prepareDatabases } from '../src/app/preparation.ts';
+import { prepareDatabases } from '../src/app/prepare-databases.ts';
 import { hostProcessesOf, launcherOf, onHostExit } from '../src/app/launcher-role.ts';
-import { readRootKey, readSecretKeys } from '../src/app/opening.ts';
+import { readRootKey, readSecretKeys } from '../src/app/open-installation.ts';
 import { makeServing } from '../src/app/serving.ts';
 import { readConfig } from '../src/config.ts';
 import { engineVersion } from '../src/engine/engine.ts';
 import { inProcessCaller } from '../src/gateway/access/worker-access.ts';
 import { makeLog } from '../src/kernel/log.ts';
 import type { Address } from '../src/postgres/address.ts';
-import { type Carry, inProcess } from '../src/worker/carrier.ts';
+import { type Carry, inProcess } from '../src/worker/transport.ts';
 import { atEnd } from './ending.ts';
 
 export interface InProcess {

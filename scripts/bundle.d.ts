@@ -1,4 +1,4 @@
-/** What others see of bundle.js; the harness is TypeScript and compiled without reading JavaScript. */
+/** Types of bundle.js: the harness is TypeScript and compiled without reading JavaScript. */
 import type { Plugin } from 'rolldown';
 
 export declare function bundle(

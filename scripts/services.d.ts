@@ -1,4 +1,4 @@
-/** What others see of services.js; the harness is TypeScript and compiled without reading JavaScript. */
+/** Types of services.js: the harness is TypeScript and compiled without reading JavaScript. */
 export type ServiceName = 'chromium' | 'postgresql' | 'redis' | 'rabbitmq' | 'docker' | 'netns';
 export declare const installCommand: string;
 export declare function findService(name: ServiceName): string | undefined;

@@ -1,7 +1,7 @@
 /** The role `api`. */
 import { makeLog } from '../kernel/log.ts';
-import { externalAddress, openExternal, readRootKey, readSecretKeys } from './opening.ts';
-import { prepareDatabases } from './preparation.ts';
+import { externalAddress, openExternal, readRootKey, readSecretKeys } from './open-installation.ts';
+import { prepareDatabases } from './prepare-databases.ts';
 import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
 import { makeServing } from './serving.ts';
 

@@ -6,8 +6,8 @@ import { makeOutbound } from '../courier/outbound.ts';
 import { engineVersion } from '../engine/engine.ts';
 import { makeLog } from '../kernel/log.ts';
 import type { HostOrder } from './host-order.ts';
-import { externalAddress, openExternal, readSecretKeys } from './opening.ts';
-import { prepareControl } from './preparation.ts';
+import { externalAddress, openExternal, readSecretKeys } from './open-installation.ts';
+import { prepareControl } from './prepare-databases.ts';
 import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
 
 /** After this time without an answer, the network counts as lost and a new connection is opened. */

@@ -10,8 +10,8 @@ import { awaitEngine } from '../hosts/host-engine.ts';
 import { hostMemory } from './host-memory.ts';
 import { type HostOrder, registered } from './host-order.ts';
 import { budgetOf, isElsewhere } from './installation.ts';
-import { externalAddress, openExternal, readSecretKeys } from './opening.ts';
-import { prepareControl } from './preparation.ts';
+import { externalAddress, openExternal, readSecretKeys } from './open-installation.ts';
+import { prepareControl } from './prepare-databases.ts';
 import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
 
 /** After this time without an answer, the network counts as lost and a new connection is opened. */

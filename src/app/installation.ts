@@ -1,5 +1,5 @@
 /**
- * The parts that every role with a database uses, once the database is prepared (preparation.ts): the control database,
+ * The parts that every role with a database uses, once the database is prepared (prepare-databases.ts): the control database,
  * wake-ups, a clock disciplined to the server's, and the loader.
  */
 import { defaultTenant } from '../contract/tenants.ts';

@@ -14,8 +14,8 @@ import { restEntries, retireHosts } from '../launcher/hosts/host-shutdown.ts';
 import type { HostsPort } from '../launcher/hosts/spawning.ts';
 import { detachedHosts, type HostProcessOptions, hostsElsewhere } from './host-processes.ts';
 import { type Installation, isElsewhere } from './installation.ts';
-import { externalAddress, openExternal, readSecretKeys } from './opening.ts';
-import { prepareDatabases } from './preparation.ts';
+import { externalAddress, openExternal, readSecretKeys } from './open-installation.ts';
+import { prepareDatabases } from './prepare-databases.ts';
 import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
 
 /**

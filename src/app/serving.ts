@@ -23,7 +23,7 @@ import { OpenStreams } from '../gateway/routing/open-streams.ts';
 import { RejectedCredentials } from '../gateway/access/rejected-credentials.ts';
 import { ReportDesk } from '../gateway/desks/report-desk.ts';
 import { enforceRootKey } from '../gateway/access/root-key.ts';
-import { Servings } from '../gateway/desks/servings.ts';
+import { HeartbeatTenants } from '../gateway/desks/heartbeat-tenants.ts';
 import { makeLink } from '../gateway/access/sessions.ts';
 import { SignalDesk } from '../gateway/desks/signal-desk.ts';
 import { makeTenantDesks } from '../gateway/desks/tenant-desks.ts';
@@ -37,9 +37,9 @@ import { packageFile } from '../kernel/process/package-files.ts';
 import { all, every, type Service } from '../kernel/service.ts';
 import { proveDiskSpace } from '../postgres/disk-space.ts';
 import { openPool } from '../postgres/pool/pool.ts';
-import { DatabaseVitals } from '../postgres/vitals.ts';
+import { DatabaseHealth } from '../postgres/database-health.ts';
 import type { Installation } from './installation.ts';
-import { makeLife } from './life.ts';
+import { makeLife } from './tenant-life.ts';
 
 export interface Serving extends Service {
   readonly gateway: Gateway;
@@ -69,9 +69,9 @@ const uiFolder = packageFile('ui', 'dist');
 export function makeServing(options: ServingOptions): Serving {
   const { installation } = options;
   const { config, telemetry } = installation;
-  const { vitals, watching } = makeVitals(installation);
+  const { databaseHealth, watching } = makeDatabaseHealth(installation);
   const publicUrl = (): string => config.publicUrl ?? listener.url();
-  const context = makeGatewayContext(options, { vitals, publicUrl });
+  const context = makeGatewayContext(options, { databaseHealth, publicUrl });
   const hostNames = new Set(
     [config.host, ...config.allowedHosts, ...publicHost(config.publicUrl)].map((name) => name.toLowerCase()),
   );
@@ -108,7 +108,7 @@ export function makeServing(options: ServingOptions): Serving {
     rootKey(options),
     listener,
     ...busListener,
-    announcement(installation, { url: () => listener.url(), vitals }),
+    announcement(installation, { url: () => listener.url(), databaseHealth }),
   ]);
   return {
     ...services,
@@ -120,19 +120,19 @@ export function makeServing(options: ServingOptions): Serving {
 
 function makeGatewayContext(
   { installation, healthy }: ServingOptions,
-  { vitals, publicUrl }: { readonly vitals: DatabaseVitals; readonly publicUrl: () => string },
+  { databaseHealth, publicUrl }: { readonly databaseHealth: DatabaseHealth; readonly publicUrl: () => string },
 ): GatewayContext {
   const { config, control, hub, time, log, loader, secrets, telemetry } = installation;
   const { leaseMs, localTasks, settings } = config;
   const cookieName = `millrace_${createHash('sha256').update(config.home).digest('hex').slice(0, 8)}`;
-  const servings = new Servings(control, log);
+  const heartbeatTenants = new HeartbeatTenants(control, log);
   const turns = new BatchTurns();
   const callers = new Callers({ control, secrets, time, cookieName });
-  const claims = new ClaimDesk({ loader, control, servings, turns, log, leaseMs, localTasks });
+  const claims = new ClaimDesk({ loader, control, heartbeatTenants, turns, log, leaseMs, localTasks });
   return {
     control,
     loader,
-    life: makeLife(installation, () => vitals.fault),
+    life: makeLife(installation, () => databaseHealth.fault),
     hub,
     time,
     log,
@@ -146,7 +146,7 @@ function makeGatewayContext(
     desks: makeTenantDesks(loader),
     publishing: new PublishDesk({ loader, turns }),
     admissions: new Admissions(callers, loader),
-    servings,
+    heartbeatTenants,
     workers: new WorkerAccess(control, time),
     throttle: new LogThrottle(),
     signals: new SignalDesk(loader, log),
@@ -229,8 +229,8 @@ function rootKey({ installation, rootKey: secret }: ServingOptions): Service {
 }
 
 /** Observes the control database, by a connection of its own that no other work can occupy. */
-function makeVitals({ config, controlAddress, time, log }: Installation): {
-  readonly vitals: DatabaseVitals;
+function makeDatabaseHealth({ config, controlAddress, time, log }: Installation): {
+  readonly databaseHealth: DatabaseHealth;
   readonly watching: Service;
 } {
   const pool = openPool({
@@ -242,7 +242,7 @@ function makeVitals({ config, controlAddress, time, log }: Installation): {
     allowPooler: config.sessionPooler,
     onError: (error) => log.debug({ err: error }, 'connection that monitors the control database lost'),
   });
-  const vitals = new DatabaseVitals({
+  const databaseHealth = new DatabaseHealth({
     read: () => pool.query('select 1'),
     now: () => time.now(),
     onChange: (fault) => {
@@ -250,17 +250,17 @@ function makeVitals({ config, controlAddress, time, log }: Installation): {
       else log.error({ reason: fault.detail }, 'control database not usable');
     },
   });
-  const { name, start, stop } = vitals.service;
+  const { name, start, stop } = databaseHealth.service;
   const close = async (): Promise<void> => {
     await stop();
     await pool.end().catch(() => {});
   };
-  return { vitals, watching: { name, start, stop: close } };
+  return { databaseHealth, watching: { name, start, stop: close } };
 }
 
 function announcement(
   { config, control, time, log }: Installation,
-  { url, vitals }: { readonly url: () => string; readonly vitals: DatabaseVitals },
+  { url, databaseHealth }: { readonly url: () => string; readonly databaseHealth: DatabaseHealth },
 ): Service {
   const id = newId();
   const { gatewayBeatMs, gatewayLifeMs: lifeMs } = leaseTimes(config.leaseMs);
@@ -271,10 +271,10 @@ function announcement(
       await proveDiskSpace(control);
       nextProofMs = performance.now() + diskProofEveryMs;
     }
-    vitals.noteWrite();
+    databaseHealth.noteWrite();
   };
   const beat = every(gatewayBeatMs, 'gateway beat', note, (error) => {
-    vitals.noteWrite(error);
+    databaseHealth.noteWrite(error);
     log.debug({ err: error }, 'gateway heartbeat failed');
   });
   return {

@@ -29,7 +29,7 @@ export interface BusState {
   readonly revision: number;
 }
 
-/** What a subscriber is subscribed to, from an event's number on. */
+/** A subscriber's topics, filter and limits from an event's number on. */
 export interface RevisionRow {
   readonly subscriber: string;
   /** Events after this number. */

@@ -17,7 +17,7 @@ import type { TenantCourierTimes } from './tenant-courier.ts';
 
 let fleet: Fleet;
 let couriers: CourierProcess[] = [];
-/** What the services did, in order: `start a`, `wake a`, `stop a`. */
+/** The calls of the services, in order: `start a`, `wake a`, `stop a`. */
 let steps: string[] = [];
 let busy = new Set<string>();
 let failing = new Set<string>();

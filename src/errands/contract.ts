@@ -6,8 +6,8 @@
  *    in a row it is `poisoned`: set aside until somebody revives it.
  * 3. A write of a worker names the lease under which it holds the errand. It has no effect if the lease has passed on. An errand
  *    that is pushed after its end has a lease that no former errand of its key had.
- * 4. A worker names what it holds in each beat. What it holds without naming it, and everything of a worker that is silent,
- *    comes back.
+ * 4. A worker names what it holds in each beat. Held errands that it does not name, and all errands of a silent worker,
+ *    come back.
  * 5. Among ready errands, the one that has been ready for longest is taken first.
  * 6. No work is lost by a push that meets a pending errand: the errand's `ack` then makes it ready instead of removing it.
  * 7. `nack` and `progress` forget the losses, because the worker survived the errand. A beat does not: work that hangs until it

@@ -37,7 +37,7 @@ export class HeldErrands {
     return hold;
   }
 
-  /** What the next beat names. */
+  /** The errands that the next beat names. */
   list(): NamedErrand[] {
     const holds = [...this.#holds.values()].flat();
     return holds.flatMap(({ isLost, queue, key, lease }) => (isLost ? [] : { queue, key, lease }));

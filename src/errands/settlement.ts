@@ -52,7 +52,10 @@ export class Settlement {
     this.#writing ??= this.#write();
   }
 
-  /** Returns once all is written, or at the deadline. What is not written by then comes back with the silent worker's. */
+  /**
+   * Returns once all is written, or at the deadline. Errands whose outcome is not written by then come back as those of a silent
+   * worker.
+   */
   async finish(deadlineMs: number): Promise<void> {
     await within(leftUntil(deadlineMs), this.#writing ?? Promise.resolve());
     this.#giveUp.abort();

@@ -46,7 +46,7 @@ import {
   type SchedulerBeat,
   writeReports,
 } from './host-queries.ts';
-import { BeatPace } from './beat-pace.ts';
+import { BeatPace } from './due-beats.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { hintChanged } from '../control/messages.ts';
 import { Ending } from './singleton.ts';

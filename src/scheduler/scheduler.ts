@@ -14,7 +14,7 @@ import { housekeeping } from './retention/prune.ts';
 import { Scheduling } from './scheduling.ts';
 import { tokenProcessor } from './tokens.ts';
 import { TriggerProcessor } from './triggers.ts';
-import { updateProcessor } from './updates.ts';
+import { updateProcessor } from './job-updates.ts';
 import { vacuumService } from './retention/vacuum.ts';
 
 const statusEveryMs = 1_000;

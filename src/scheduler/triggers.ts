@@ -18,7 +18,7 @@ import { insertCatchups } from './catchup/queries.ts';
 import { activeTriggers, type Firing, fireTriggers, skipInstants, type TriggerRow } from './queries.ts';
 import type { Part, Progress } from './part-faults.ts';
 import type { Scheduling, Wait } from './scheduling.ts';
-import { specOf } from './spec.ts';
+import { specOf } from './trigger-schedule.ts';
 import { triggersFired } from './telemetry.ts';
 import { type Due, TriggerQueue } from './trigger-queue.ts';
 

@@ -19,7 +19,7 @@ import { withClient } from '../postgres/databases.ts';
 import { locks } from '../postgres/locks.ts';
 import { notForgotten } from '../postgres/pool/pool.ts';
 import type { SchemaSource } from '../postgres/schema-source.ts';
-import type { DatabaseFault } from '../postgres/vitals.ts';
+import type { DatabaseFault } from '../postgres/database-health.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import type { TenantRow } from '../control/queries.ts';
 import type { Engines } from '../loader/engines/engines.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { type Log, silent } from '../kernel/log.ts';
-import type { Carry } from './carrier.ts';
+import type { Carry } from './transport.ts';
 import { Client, Outage } from './client.ts';
 
 function clientOver(carry: Carry, log: Log = silent): Client {

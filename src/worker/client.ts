@@ -33,7 +33,7 @@ import { type ErrorCode, MillraceError } from '../errors.ts';
 import { persist, reconnect } from '../kernel/backoff.ts';
 import type { Log } from '../kernel/log.ts';
 import { LogThrottle } from '../kernel/log-throttle.ts';
-import type { Carry } from './carrier.ts';
+import type { Carry } from './transport.ts';
 
 export interface ClientOptions {
   readonly url: string;

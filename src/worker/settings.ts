@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { Log } from '../kernel/log.ts';
 import { systemTime, type Time } from '../kernel/time.ts';
 import type { Runtime, WorkerIdentity } from '../runtimes/contract.ts';
-import { type Carry, overNetwork } from './carrier.ts';
+import { type Carry, overNetwork } from './transport.ts';
 import { type RuntimeTimes, runtimeTimes } from './runtimes/runtime-watch.ts';
 
 export interface WorkerOptions {

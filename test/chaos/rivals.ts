@@ -9,7 +9,7 @@ import { postgresBroker } from '../../src/broker/postgres.ts';
 import { engine } from '../../src/engine/engine.ts';
 import { ClaimDesk } from '../../src/gateway/claims/claim-desk.ts';
 import { ReportDesk } from '../../src/gateway/desks/report-desk.ts';
-import { Servings } from '../../src/gateway/desks/servings.ts';
+import { HeartbeatTenants } from '../../src/gateway/desks/heartbeat-tenants.ts';
 import { BatchTurns } from '../../src/gateway/claims/batch-turns.ts';
 import { type Client, makeClient } from '../../src/http/client.ts';
 import { silent } from '../../src/kernel/log.ts';
@@ -69,9 +69,9 @@ export class Rival {
       },
     });
     const { db: control } = fleet.control;
-    const servings = new Servings(control, silent);
+    const heartbeatTenants = new HeartbeatTenants(control, silent);
     const turns = new BatchTurns();
-    const claims = new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs });
+    const claims = new ClaimDesk({ loader, control, heartbeatTenants, turns, log: silent, leaseMs });
     const desks = { claims, reports: new ReportDesk({ loader, turns, claims }), faults };
     const rival = new Rival(await loader.open(row), hub, desks);
     await rival.#gateway.start();

@@ -19,7 +19,7 @@ import { OpenStreams } from '../../src/gateway/routing/open-streams.ts';
 import { RejectedCredentials } from '../../src/gateway/access/rejected-credentials.ts';
 import { ReportDesk } from '../../src/gateway/desks/report-desk.ts';
 import { makeSecrets, type RunSecrets } from '../../src/gateway/access/secrets.ts';
-import { Servings } from '../../src/gateway/desks/servings.ts';
+import { HeartbeatTenants } from '../../src/gateway/desks/heartbeat-tenants.ts';
 import { SignalDesk } from '../../src/gateway/desks/signal-desk.ts';
 import { makeTenantDesks } from '../../src/gateway/desks/tenant-desks.ts';
 import { BatchTurns } from '../../src/gateway/claims/batch-turns.ts';
@@ -56,20 +56,20 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
   const { db: control } = fleet.control;
   // the same keys as in the engines' contexts
   const secrets = makeSecrets(['a master key of the tests'], () => time.now());
-  const servings = new Servings(control, silent);
+  const heartbeatTenants = new HeartbeatTenants(control, silent);
   const turns = new BatchTurns();
   const telemetry = makeTelemetry(() => {});
   const cookieName = 'millrace_test';
   const leaseMs = 30_000;
   const callers = new Callers({ control, secrets, time, cookieName });
-  const claims = new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs });
+  const claims = new ClaimDesk({ loader, control, heartbeatTenants, turns, log: silent, leaseMs });
   const hub = new WakeHub(fleet.control.address, silent);
   const context: GatewayContext = {
     control,
     loader,
     time,
     log: silent,
-    servings,
+    heartbeatTenants,
     workers: new WorkerAccess(control, time),
     leaseMs,
     cookieName,

@@ -5,7 +5,7 @@
 import { compileSchedule, countInstants, instantsBetween, type Schedule } from '../../calendar/schedule.ts';
 import type { Db } from '../../kernel/sql.ts';
 import { countPieces } from '../../scheduler/catchup/catchup.ts';
-import { specOf } from '../../scheduler/spec.ts';
+import { specOf } from '../../scheduler/trigger-schedule.ts';
 import { type BackfillTrigger, type NewPart, findUnfired } from './queries.ts';
 import { badRequest } from '../context.ts';
 

@@ -116,7 +116,7 @@ const strand = z.object({
   /** The state of its errand; null: there is nothing to deliver. */
   errand: z.enum(['scheduled', 'ready', 'pending', 'poisoned']).nullable(),
   next_attempt_at: time.nullable(),
-  /** Of a pulled batch. */
+  /** Only of a pulled batch. */
   leased_until: time.nullable(),
 });
 

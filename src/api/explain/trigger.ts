@@ -1,6 +1,6 @@
 /** Explains when a trigger fires next and what prevents it, and whether it fired for an instant. */
 import { compileSchedule, countInstants, nextInstant, type Schedule } from '../../calendar/schedule.ts';
-import { specOf } from '../../scheduler/spec.ts';
+import { specOf } from '../../scheduler/trigger-schedule.ts';
 import type { ApiContext } from '../context.ts';
 import { schedulerAway } from './fleet.ts';
 import {

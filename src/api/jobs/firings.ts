@@ -7,7 +7,7 @@ import { countLeft } from '../../scheduler/catchup/catchup.ts';
 import { findCatchupsOfJob } from '../../scheduler/catchup/queries.ts';
 import { comingFrom, nextOf } from '../../scheduler/forecast.ts';
 import type { PlannedCatchup } from '../../scheduler/queries.ts';
-import { specOf } from '../../scheduler/spec.ts';
+import { specOf } from '../../scheduler/trigger-schedule.ts';
 import type { ApiContext } from '../context.ts';
 import type { jobViewEndpoints } from './view-endpoints.ts';
 import { listTriggers } from './queries.ts';

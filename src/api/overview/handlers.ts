@@ -4,7 +4,7 @@
  */
 import type { CallAnswer } from '../../http/client.ts';
 import { compileSchedule, nextInstant } from '../../calendar/schedule.ts';
-import { specOf } from '../../scheduler/spec.ts';
+import { specOf } from '../../scheduler/trigger-schedule.ts';
 import type { ApiContext, ApiHandlers } from '../context.ts';
 import { countedUpTo, type overviewEndpoints } from './endpoints.ts';
 import type { Part } from '../explain/findings.ts';

@@ -12,7 +12,7 @@ import { countLeft } from '../../scheduler/catchup/catchup.ts';
 import { findCatchupsOfJob } from '../../scheduler/catchup/queries.ts';
 import { type Coming, comingFrom, nextOf, type Outlook, outlookOf } from '../../scheduler/forecast.ts';
 import type { PlannedCatchup, TriggerRow } from '../../scheduler/queries.ts';
-import { specOf } from '../../scheduler/spec.ts';
+import { specOf } from '../../scheduler/trigger-schedule.ts';
 import { type ApiContext, type ApiHandlers, requireFound } from '../context.ts';
 import type { nextFiring, outlook, triggerEndpoints } from './endpoints.ts';
 import {

@@ -3,7 +3,7 @@ import { Slices } from '../../kernel/process/slices.ts';
 import type { BusEvent, ReaderCount } from '../store.ts';
 import { elementOf, revisionFor, strandFor, type Subscriptions } from './subscriptions.ts';
 
-/** Of the array's brackets. Each event has a comma, so the first one's stands for the other bracket. */
+/** Bytes of the array's brackets. Each event counts a comma, so the first event's comma stands for the second bracket. */
 const frameBytes = 1;
 
 interface Counting extends ReaderCount {

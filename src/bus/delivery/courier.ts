@@ -41,7 +41,7 @@ const courierTimes = {
   relayMs: 100,
   /** An errand whose work failed is tried again after this. */
   failedMs: 2_000,
-  /** Of the time to stop, kept to record results and give errands back. */
+  /** The part of the time to stop that is kept for recording results and giving errands back. */
   giveBackMs: 1_000,
 } as const;
 

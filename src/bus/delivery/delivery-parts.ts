@@ -1,4 +1,4 @@
-/** What the delivery of a strand is made of; shared by all strands of a tenant in one courier. */
+/** The parts that a delivery needs. All strands of a tenant in one courier share them. */
 import type { Log } from '../../kernel/log.ts';
 import type { Time } from '../../kernel/time.ts';
 import type { BusEvent, BusStore, CutShort, Done, DoneResult, Failed } from '../store.ts';

@@ -11,7 +11,7 @@
  * | send | an answer has come. One batch at a time, so the order holds |
  * | settle | the verdict is stored: done, retry, halve, give up, disable |
  *
- * 1. Nothing is sent that another courier would send under the same id with other events (see batch.ts).
+ * 1. A batch is sent only if every courier would send the same events under its id (see batch.ts).
  * 2. An accepted batch that was full may be acknowledged while the next one is under way: whoever continues after a crash sends
  *    the same batches again, under the same ids.
  * 3. Every write is conditional on the lease and the position. After a refused write the reader is loaded again, or left alone.

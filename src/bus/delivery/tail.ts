@@ -13,7 +13,7 @@ import { type Subscription, Subscriptions, topicsAfter } from './subscriptions.t
 
 export const tailLimits = {
   page: { events: 1_000, bytes: 1024 * 1024 },
-  /** Of a reader that reads by itself and keeps the page: 64 MiB for the 512 readers of a tenant that a courier holds. */
+  /** Bytes of a page that one reader reads and keeps: 64 MiB for the 512 readers of a tenant that a courier holds. */
   ownPage: { events: 1_000, bytes: 128 * 1024 },
   /** Kept for readers. A reader further behind reads by itself. */
   keptEvents: 10_000,

@@ -1,5 +1,5 @@
 /**
- * What follows from the answer to a delivery. Pure: time and randomness are arguments.
+ * Judges the answer to a delivery. Pure: time and randomness are arguments.
  *
  * | answer | verdict |
  * |---|---|

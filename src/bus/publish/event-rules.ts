@@ -11,7 +11,7 @@ const ownTopic = /^millrace_/;
 const types: ReadonlySet<unknown> = new Set(['create', 'update', 'delete', 'noop']);
 const limits = {
   urlLength: 2_048,
-  /** Of `id`, `key` and `target`. */
+  /** The maximum length of `id`, `key` and `target`. */
   nameLength: 255,
   /** The latest time that a JavaScript date can have. */
   time: 8.64e15,

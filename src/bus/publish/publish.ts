@@ -3,7 +3,7 @@
  *
  * 1. Every request is validated before anything is written. A request that is refused claims no topic.
  * 2. A request is stored as a whole or not at all. Its answer is given after the commit.
- * 3. What a publisher repeats within 24 hours, by `Idempotency-Key` or event id, is stored once.
+ * 3. A request or event that a publisher repeats within 24 hours (`Idempotency-Key`, event id) is stored once.
  * 4. One wake-up follows each commit. If it is lost, the sweep of couriers finds the events.
  */
 import type { Post, Posted, Refusal } from '../../contract/bus.ts';
@@ -22,7 +22,7 @@ const defaultMaxDataBytes = 16 * 1024;
 /** Requests with the same key at the same time are stored one after the other. Beyond this, publishers must try again. */
 const maxRounds = 8;
 
-/** Of all tenants: they rarely share URLs, and then a further millisecond does no harm. */
+/** Shared by all tenants: they rarely share URLs, and then a further millisecond does no harm. */
 const times = new EventTimes();
 
 interface Waiting {

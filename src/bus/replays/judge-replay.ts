@@ -1,5 +1,5 @@
 /**
- * What follows from the answer to a replayed batch. Pure.
+ * Judges the answer to a replayed batch. Pure.
  *
  * As for deliveries (verdict.ts), but a replay changes nothing at its subscriber: where a delivery would disable the subscriber, or
  * give up after its last attempt, the replay has failed. An age is counted in attempts, because events of the past are old.

@@ -25,7 +25,7 @@ export interface LoadedReplay {
   readonly revision: RevisionRow | undefined;
 }
 
-/** What a step changes. A member that is missing keeps its value, or is reset if the position moves. */
+/** The changes of a step. A member that is missing keeps its value, or is reset if the position moves. */
 export interface ReplayStep {
   readonly from: number;
   readonly to: number;

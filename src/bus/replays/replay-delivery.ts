@@ -3,7 +3,7 @@
  *
  * 1. A replay has its own position and its own attempts. It reads the log by itself, by the subscriber's current terms, and writes
  *    neither to the readers nor to the subscriber's health: ordinary deliveries do not notice it.
- * 2. The end of its range is fixed, so every batch is closed by the log alone. Whoever continues after a crash sends the same
+ * 2. The end of its range is fixed, so every batch is closed by the log alone. A courier that continues after a crash sends the same
  *    batches under the same ids. Only a halved batch has its end stored.
  * 3. Every step is conditional on the lease, the position and the state: a cancelled replay stops at its next step.
  * 4. An event that the receiver refuses becomes a dead letter, and the replay continues. Other failures are retried; after the

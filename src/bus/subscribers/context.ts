@@ -1,4 +1,4 @@
-/** What changes of subscribers need: the tenant's database and installation, and who asks. */
+/** The context of changes of subscribers: the tenant's database and installation, and the caller. */
 import type { EngineContext } from '../../contract/context.ts';
 import type { Db } from '../../kernel/sql.ts';
 

@@ -78,7 +78,7 @@ export async function leaseBatch(
   return row?.attempts;
 }
 
-/** What a consumer says about its batch. Without `lease`, the batch alone counts. */
+/** A consumer's message about its batch. Without `lease`, the batch alone counts. */
 export interface HeldBatch {
   readonly subscriber: string;
   readonly id: string;

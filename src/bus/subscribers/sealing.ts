@@ -5,7 +5,7 @@
 import { createCipheriv, createDecipheriv, randomBytes, scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 
-/** What is sealed. Secrets are Base64. */
+/** The content of a sealed value. Secrets are Base64. */
 export interface Credentials {
   readonly uuid: string | null;
   readonly secrets: readonly string[];

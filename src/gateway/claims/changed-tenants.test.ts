@@ -15,7 +15,7 @@ import type { Loader } from '../../loader/loader.ts';
 import { onDatabase } from '../../postgres/address.ts';
 import { withClient } from '../../postgres/databases.ts';
 import { ClaimDesk } from './claim-desk.ts';
-import { Servings } from '../desks/servings.ts';
+import { HeartbeatTenants } from '../desks/heartbeat-tenants.ts';
 import { BatchTurns } from './batch-turns.ts';
 
 // the migrations of this release
@@ -131,10 +131,10 @@ describe('claims of unavailable tenants', () => {
     const warnings: unknown[] = [];
     const log: Log = { ...silent, warn: (fields: unknown) => void warnings.push(fields), child: () => silent };
     const { db: control } = fleet.control;
-    const servings = new Servings(control, silent);
+    const heartbeatTenants = new HeartbeatTenants(control, silent);
     let sweeps = 0;
     const sweeping = { times: { sweepMs: 20 }, onSwept: () => void sweeps++ };
-    const options = { loader, control, servings, turns: new BatchTurns(), log, leaseMs: 30_000, ...sweeping };
+    const options = { loader, control, heartbeatTenants, turns: new BatchTurns(), log, leaseMs: 30_000, ...sweeping };
     return { desk: new ClaimDesk(options), warnings, swept: () => sweeps };
   }
 

@@ -12,7 +12,7 @@ import { newId } from '../../kernel/id.ts';
 import { silent } from '../../kernel/log.ts';
 import { sql } from '../../kernel/sql.ts';
 import { ClaimDesk } from './claim-desk.ts';
-import { Servings } from '../desks/servings.ts';
+import { HeartbeatTenants } from '../desks/heartbeat-tenants.ts';
 import { BatchTurns } from './batch-turns.ts';
 
 let fleet: Fleet;
@@ -43,7 +43,7 @@ function newDesk(leaseMs = 30_000): ClaimDesk {
   return new ClaimDesk({
     loader,
     control,
-    servings: new Servings(control, silent),
+    heartbeatTenants: new HeartbeatTenants(control, silent),
     turns: new BatchTurns(),
     log: silent,
     leaseMs,

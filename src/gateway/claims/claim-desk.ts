@@ -28,7 +28,7 @@ import type { Log } from '../../kernel/log.ts';
 import { every, type Service, within } from '../../kernel/service.ts';
 import type { Db } from '../../kernel/sql.ts';
 import { isUnserved, type Loader, unlessGone } from '../../loader/loader.ts';
-import type { Servings } from '../desks/servings.ts';
+import type { HeartbeatTenants } from '../desks/heartbeat-tenants.ts';
 import type { BatchTurns } from './batch-turns.ts';
 import { Candidates } from './candidates.ts';
 import { type Ask, choose, limitPlaces, sumPlaces } from './choose.ts';
@@ -51,7 +51,7 @@ export const claimTimes = {
 export interface ClaimDeskOptions {
   readonly loader: Loader;
   readonly control: Db;
-  readonly servings: Servings;
+  readonly heartbeatTenants: HeartbeatTenants;
   readonly turns: BatchTurns;
   readonly log: Log;
   readonly leaseMs: number;
@@ -310,7 +310,7 @@ export class ClaimDesk {
     if (!isLoan) tenant.failed(performance.now());
     if (isUnserved(error)) return this.#tenants.dropUnlessHinted(tenant, atMs);
     // only the answer may be lost: the workers' heartbeats will show that they do not hold these runs
-    for (const { poll } of portions) this.#options.servings.note(poll.worker, tenant.id);
+    for (const { poll } of portions) this.#options.heartbeatTenants.note(poll.worker, tenant.id);
     this.#tenants.putBack(tenant, laneSet);
     if (this.#throttle.isDue(tenant.id, error))
       this.#options.log.warn({ err: error, tenant: tenant.id }, 'claim failed, retrying');
@@ -356,7 +356,7 @@ export class ClaimDesk {
     if (countRuns(lists) > 0) checkpoint('claim.made');
     portions.forEach(({ poll }, i) => {
       const runs = lists[i] ?? [];
-      for (const id of new Set(runs.map((run) => run.tenant))) this.#options.servings.note(poll.worker, id);
+      for (const id of new Set(runs.map((run) => run.tenant))) this.#options.heartbeatTenants.note(poll.worker, id);
       this.#pollers.give(poll, runs, now);
     });
   }

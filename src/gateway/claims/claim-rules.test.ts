@@ -6,7 +6,7 @@ import { newId } from '../../kernel/id.ts';
 import { silent } from '../../kernel/log.ts';
 import { ClaimDesk } from './claim-desk.ts';
 import { allowedLanes, tenantsOf } from './claim-rules.ts';
-import { Servings } from '../desks/servings.ts';
+import { HeartbeatTenants } from '../desks/heartbeat-tenants.ts';
 import { BatchTurns } from './batch-turns.ts';
 
 let fleet: Fleet;
@@ -38,8 +38,15 @@ it('a poll takes runs of all tenants except those that it leaves out, or only of
 /** The tenants of the process runs that a worker gets, once it has `count` runs and every tenant was asked. */
 async function served(localTasks: LocalTasks, count: number): Promise<string[]> {
   const control = fleet.control.db;
-  const servings = new Servings(control, silent);
-  const options = { loader: fleet.loader, control, servings, turns: new BatchTurns(), log: silent, leaseMs: 30_000 };
+  const heartbeatTenants = new HeartbeatTenants(control, silent);
+  const options = {
+    loader: fleet.loader,
+    control,
+    heartbeatTenants,
+    turns: new BatchTurns(),
+    log: silent,
+    leaseMs: 30_000,
+  };
   const desk = new ClaimDesk({ ...options, localTasks });
   await desk.service.start();
   for (const tenant of fleet.tenants) await tenant.readyWithSecret();

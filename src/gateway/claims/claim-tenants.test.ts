@@ -15,7 +15,7 @@ import { sql } from '../../kernel/sql.ts';
 import type { Loader } from '../../loader/loader.ts';
 import { addressOfUrl } from '../../postgres/address.ts';
 import { ClaimDesk } from './claim-desk.ts';
-import { Servings } from '../desks/servings.ts';
+import { HeartbeatTenants } from '../desks/heartbeat-tenants.ts';
 import { BatchTurns } from './batch-turns.ts';
 import type { TenantTimes } from './tenant-record.ts';
 import { TenantRecords } from './tenant-records.ts';
@@ -61,11 +61,20 @@ async function startDesk({
   times?: { sweepMs?: number };
 } = {}): Promise<TestDesk> {
   const { db: control } = fleet.control;
-  const servings = new Servings(control, silent);
+  const heartbeatTenants = new HeartbeatTenants(control, silent);
   const turns = new BatchTurns(new TenantRecords(tenantTimes));
   let swept = 0;
   const onSwept = (): void => void swept++;
-  const desk = new ClaimDesk({ loader, control, servings, turns, log: silent, leaseMs: 30_000, times, onSwept });
+  const desk = new ClaimDesk({
+    loader,
+    control,
+    heartbeatTenants,
+    turns,
+    log: silent,
+    leaseMs: 30_000,
+    times,
+    onSwept,
+  });
   desks.push(desk);
   await desk.service.start();
   const sweeps = async (count: number): Promise<void> => {

@@ -13,7 +13,7 @@ import type { Loader } from '../../loader/loader.ts';
 import { type Address, addressOfUrl, onDatabase } from '../../postgres/address.ts';
 import { BatchTurns } from './batch-turns.ts';
 import { ClaimDesk } from './claim-desk.ts';
-import { Servings } from '../desks/servings.ts';
+import { HeartbeatTenants } from '../desks/heartbeat-tenants.ts';
 
 const runs = 20;
 const flood = 5_000;
@@ -36,8 +36,8 @@ afterAll(() => fleet.close());
 /** Hands out runs of a one by one to a worker with a single place, while b is reported to have ready runs all the time. */
 async function handOut(loader: Loader = fleet.loader): Promise<string[]> {
   const control = fleet.control.db;
-  const servings = new Servings(control, silent);
-  desk = new ClaimDesk({ loader, control, servings, turns: new BatchTurns(), log: silent, leaseMs: 30_000 });
+  const heartbeatTenants = new HeartbeatTenants(control, silent);
+  desk = new ClaimDesk({ loader, control, heartbeatTenants, turns: new BatchTurns(), log: silent, leaseMs: 30_000 });
   const self = { worker: newId(), incarnation: 1, free: 1, wait_ms: 20_000, seen: {} };
   const lanes = { runtimes: ['none' as const], queues: ['default'] };
   const names: string[] = [];

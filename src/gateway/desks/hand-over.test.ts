@@ -9,7 +9,7 @@ import { sql } from '../../kernel/sql.ts';
 import { BatchTurns } from '../claims/batch-turns.ts';
 import { ClaimDesk } from '../claims/claim-desk.ts';
 import { ReportDesk } from './report-desk.ts';
-import { Servings } from './servings.ts';
+import { HeartbeatTenants } from './heartbeat-tenants.ts';
 
 let fleet: Fleet;
 let a: TestTenant;
@@ -29,7 +29,7 @@ beforeEach(async () => {
   claims = new ClaimDesk({
     loader,
     control,
-    servings: new Servings(control, silent),
+    heartbeatTenants: new HeartbeatTenants(control, silent),
     turns,
     log: silent,
     leaseMs: 30_000,

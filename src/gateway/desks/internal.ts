@@ -46,10 +46,10 @@ export const internalHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gat
     return { accepted: body.reports.length, failed, runs: places.map(({ close }) => close()) };
   },
   'POST /internal/heartbeat': async ({ body, signal, caller }, context) => {
-    const { control, servings, signals, time, workers } = context;
+    const { control, heartbeatTenants, signals, time, workers } = context;
     const { keyId, tenantId } = await workers.admit(caller, body, tenantsIn(body.holds));
     const holds = await ofKnownTenants(control, body.holds);
-    const tenants = servings.tenantsOf(body.worker, holds);
+    const tenants = heartbeatTenants.tenantsOf(body.worker, holds);
     const before = await noteWorker(control, body, { tenants, keyId, at: new Date(time.now()) });
     if (before === undefined) throw makeRefusal(`the worker id ${body.worker} is used by a process that started later`);
     checkpoint('heartbeat.noted');

@@ -9,7 +9,7 @@ import { sql } from '../../kernel/sql.ts';
 import { silent } from '../../kernel/log.ts';
 import { ClaimDesk } from '../claims/claim-desk.ts';
 import { ReportDesk } from './report-desk.ts';
-import { Servings } from './servings.ts';
+import { HeartbeatTenants } from './heartbeat-tenants.ts';
 import { BatchTurns } from '../claims/batch-turns.ts';
 
 let fleet: Fleet;
@@ -26,8 +26,8 @@ afterAll(() => fleet.close());
 beforeEach(() => {
   const { loader, control } = fleet;
   const turns = new BatchTurns();
-  const servings = new Servings(control.db, silent);
-  const claims = new ClaimDesk({ loader, control: control.db, servings, turns, log: silent, leaseMs: 30_000 });
+  const heartbeatTenants = new HeartbeatTenants(control.db, silent);
+  const claims = new ClaimDesk({ loader, control: control.db, heartbeatTenants, turns, log: silent, leaseMs: 30_000 });
   desk = new ReportDesk({ loader, turns, claims });
 });
 afterEach(() => {

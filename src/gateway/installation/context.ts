@@ -14,7 +14,7 @@ import type { Description } from './description.ts';
 import type { OpenStreams } from '../routing/open-streams.ts';
 import type { RejectedCredentials } from '../access/rejected-credentials.ts';
 import type { ReportDesk } from '../desks/report-desk.ts';
-import type { Servings } from '../desks/servings.ts';
+import type { HeartbeatTenants } from '../desks/heartbeat-tenants.ts';
 import type { SignalDesk } from '../desks/signal-desk.ts';
 import type { TenantDesks } from '../desks/tenant-desks.ts';
 import type { WorkerAccess } from '../access/worker-access.ts';
@@ -39,7 +39,7 @@ export interface GatewayContext {
   readonly desks: TenantDesks;
   readonly publishing: PublishDesk;
   readonly admissions: Admissions;
-  readonly servings: Servings;
+  readonly heartbeatTenants: HeartbeatTenants;
   readonly workers: WorkerAccess;
   /** Throttles log lines, because a persistent fault of a tenant occurs with each heartbeat of each worker. */
   readonly throttle: LogThrottle;

@@ -8,7 +8,7 @@ import { onPool } from '../../kernel/sql.ts';
 import { makeTelemetry } from '../../kernel/telemetry.ts';
 import { isStarted } from '../../control/queries.ts';
 import { openPool } from '../../postgres/pool/pool.ts';
-import { DatabaseVitals } from '../../postgres/vitals.ts';
+import { DatabaseHealth } from '../../postgres/database-health.ts';
 import { Callers } from '../access/callers.ts';
 import { Gateway } from '../routing/gateway.ts';
 
@@ -34,16 +34,16 @@ beforeAll(async () => {
   closing.push(() => network.close());
   const control = onPool(pool);
   await pool.query('select 1');
-  const vitals = new DatabaseVitals({ read: () => pool.query('select 1') });
-  await vitals.service.start();
-  closing.push(() => vitals.service.stop());
+  const databaseHealth = new DatabaseHealth({ read: () => pool.query('select 1') });
+  await databaseHealth.service.start();
+  closing.push(() => databaseHealth.service.stop());
   network.fallSilent();
   const { context, secrets } = whole;
   frozen = new Gateway({
     context: {
       ...context,
       control,
-      life: { ...context.life, control, databaseFault: () => vitals.fault },
+      life: { ...context.life, control, databaseFault: () => databaseHealth.fault },
       callers: new Callers({ control, secrets, time: fleet.time, cookieName: context.cookieName }),
       healthy: () => isStarted(control, 'default'),
       log: silent,

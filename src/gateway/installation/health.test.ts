@@ -10,7 +10,7 @@ import { DisciplinedTime, formatStep, systemTime } from '../../kernel/time.ts';
 import { formatCause, formatReason } from '../../control/format-reason.ts';
 import { type Reason, reasonCodes, reasons, storeReason } from '../../control/reasons.ts';
 import { insertTenant } from '../../tenants/queries.ts';
-import type { DatabaseFault } from '../../postgres/vitals.ts';
+import type { DatabaseFault } from '../../postgres/database-health.ts';
 import { OpenStreams } from '../routing/open-streams.ts';
 import type { GatewayContext } from './context.ts';
 import { gatewayEndpoints } from './endpoints.ts';

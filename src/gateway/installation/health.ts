@@ -10,7 +10,7 @@ import { MillraceError } from '../../errors.ts';
 import type { Handlers } from '../../http/endpoint.ts';
 import { courierWarnings, readCourierStanding } from '../../control/courier-queries.ts';
 import type { Life } from '../../tenants/life.ts';
-import type { DatabaseFault } from '../../postgres/vitals.ts';
+import type { DatabaseFault } from '../../postgres/database-health.ts';
 import type { GatewayContext } from './context.ts';
 import type { gatewayEndpoints } from './endpoints.ts';
 import { type Causes, causesOf, readCircumstances } from '../tenants/standing.ts';

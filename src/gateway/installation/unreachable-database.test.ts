@@ -5,7 +5,7 @@ import { makeTestGateway } from '../../../test/harness/gateway.ts';
 import { silent } from '../../kernel/log.ts';
 import type { Db } from '../../kernel/sql.ts';
 import { makeTelemetry } from '../../kernel/telemetry.ts';
-import type { DatabaseFault } from '../../postgres/vitals.ts';
+import type { DatabaseFault } from '../../postgres/database-health.ts';
 import { Callers } from '../access/callers.ts';
 import { Gateway } from '../routing/gateway.ts';
 

@@ -14,7 +14,7 @@ import { usualTarget } from '../../tenants/target.ts';
 import { messagesOf, type SentMessage } from '../../control/messages.ts';
 import type { Reason, ReasonCode } from '../../control/reasons.ts';
 import { quoted } from '../../postgres/databases.ts';
-import type { DatabaseFault } from '../../postgres/vitals.ts';
+import type { DatabaseFault } from '../../postgres/database-health.ts';
 import { type Absence, absenceOf } from './stale-status.ts';
 import { type Circumstances, readCircumstances } from './standing.ts';
 import * as queries from './queries.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { DatabaseFault } from '../../postgres/vitals.ts';
+import type { DatabaseFault } from '../../postgres/database-health.ts';
 import { reasons } from '../../control/reasons.ts';
 import { standingOf } from './standing.ts';
 import type { TenantState } from './queries.ts';

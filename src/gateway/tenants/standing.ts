@@ -12,7 +12,7 @@ import type { Life } from '../../tenants/life.ts';
 import { isLauncherActive } from '../../tenants/queries.ts';
 import { formatCause, formatPlainReason, formatReason } from '../../control/format-reason.ts';
 import { type Reason, type ReasonCode, reasons } from '../../control/reasons.ts';
-import type { DatabaseFault } from '../../postgres/vitals.ts';
+import type { DatabaseFault } from '../../postgres/database-health.ts';
 import { absenceOf } from './stale-status.ts';
 import type { TenantState } from './queries.ts';
 

@@ -17,8 +17,8 @@ function assignReason(reason: Reason): Sql {
 }
 
 /**
- * No launcher and no host can be alive: the rows are of processes that were killed. What they ran is to start again at once.
- * Reports stay, as ended, because the next triggers in them are still of use.
+ * Call it when no launcher and no host can be alive: the rows belong to processes that were killed. Their tenants start again at
+ * once. Reports stay, as ended, because the next triggers in them are still of use.
  */
 export async function forgetProcesses(control: Db): Promise<void> {
   await control.transaction(async (tx) => {
@@ -37,12 +37,12 @@ export async function forgetProcesses(control: Db): Promise<void> {
 }
 
 const freshFor = sql`interval '5 seconds'`;
-/** It need not have the lease yet: a launcher that stands by takes it within a moment. */
+/** A launcher on standby counts: it takes the lease within a moment. */
 const anotherLauncher = sql`exists (select from launcher where beat_at > now() - ${freshFor})`;
 
 /**
- * The last launcher has given up its lease, and its hosts are gone: nothing is STARTED any more, whatever the rows say. The
- * next launcher goes on from here.
+ * Call it when the last launcher has given up its lease and its hosts are gone: no tenant is STARTED any more, although rows
+ * may still say so. The next launcher continues from here.
  */
 export async function restEntries(control: Db): Promise<void> {
   await control.exec(sql`
@@ -57,7 +57,7 @@ export async function restEntries(control: Db): Promise<void> {
     delete from slot using rested where slot.tenant_id = rested.tenant_id`);
 }
 
-/** Tells all hosts to leave, unless another launcher is there for them; answers whether they are gone. */
+/** Tells all hosts to leave, unless another launcher is alive. Returns whether they have left. */
 export async function retireHosts(control: Db, hub: WakeHub, waitMs: number): Promise<boolean> {
   const told = await control.rows<{ id: string }>(sql`
     update host set leaving = true

@@ -1,17 +1,17 @@
 /**
- * Which host runs which tenant's scheduler. Hosts are of one engine version each.
+ * Decides which host runs which tenant's scheduler. Each host has one engine version.
  *
- * 1. Tenants that nobody suspects share hosts: each goes to the one with the fewest tenants.
- * 2. A tenant whose host was lost with it is suspected (`blame.ts`). The first time, it starts at once in a host that is
- *    there: an empty one, or one that it shares with tenants of equal suspicion only.
+ * 1. Tenants without suspicion share hosts: each goes to the host with the fewest tenants.
+ * 2. A tenant whose host was lost with it is suspected (`blame.ts`). The first time, it starts at once in a running
+ *    host: an empty one, or one that it shares with tenants of equal suspicion only.
  * 3. A tenant that is suspected twice, or was alone in a host that was lost, waits for a host for itself.
- * 4. There are no more hosts of an engine than the machine can bear. At that limit, tenants share hosts, and the most
+ * 4. The memory of the machine limits the number of hosts per engine. At that limit, tenants share hosts, and the most
  *    suspected are spread evenly over them, so that each loss narrows the suspects down.
  * 5. Where tenants share a host, empty hosts stand by (`sparesWanted`), so that the tenants of a lost host start again
  *    without waiting for a process. There are two where at least three tenants share a host: the suspects are divided
  *    among them, so that a second loss hits half of them. Where suspects share a host, one stands by for each of them:
  *    a second loss separates them.
- * 6. An empty host in which a suspect has run is the last choice for everybody, and does not stand by: its former tenant may
+ * 6. An empty host in which a suspect has run is the last choice for every tenant, and is no spare: its former tenant may
  *    have left timers or memory behind.
  *
  * A suspect that runs is not moved: it restarts only if its host is lost.
@@ -43,7 +43,7 @@ export interface Room {
 export interface Placements {
   /** tenant → host */
   readonly placed: ReadonlyMap<string, string>;
-  /** engine → how many more hosts it takes to run the others */
+  /** engine → number of further hosts that the other tenants need */
   readonly missing: ReadonlyMap<string, number>;
 }
 
@@ -80,7 +80,7 @@ export function place(
       continue;
     }
     missing.set(guest.engine, (missing.get(guest.engine) ?? 0) + 1);
-    // it counts as a host: there are only so many
+    // the host to come counts towards the limit
     open.push(new Space({ hostId: undefined, engine: guest.engine, guests: [guest] }));
   }
   return { placed, missing };
@@ -92,14 +92,14 @@ function compareGuests(a: Guest, b: Guest): number {
   return ranks[companyOf(a)] - ranks[companyOf(b)] || b.suspicion - a.suspicion;
 }
 
-/** Never fewer than it takes for all when none is suspected. */
+/** The maximum number of hosts by engine: at least as many as all tenants would need without suspicion. */
 function limitsOf(all: readonly Guest[], mostHosts: (engine: string) => number): (engine: string) => number {
   const sharing = new Map<string, number>();
   for (const { engine, ownHost } of all) if (!ownHost) sharing.set(engine, (sharing.get(engine) ?? 0) + 1);
   return (engine) => Math.max(1, mostHosts(engine), Math.ceil((sharing.get(engine) ?? 0) / maxGuests));
 }
 
-/** Where no further host may be: one that is there, though it is full. The most suspected keep apart from each other. */
+/** At the limit of hosts: a running host, even a full one. The most suspected tenants are kept apart from each other. */
 function beyondLimit(open: readonly Space[], guest: Guest, most: (engine: string) => number): Space | undefined {
   const shared = open.filter((space) => space.engine === guest.engine && !space.isOwn);
   if (guest.ownHost || shared.length < most(guest.engine)) return undefined;
@@ -113,7 +113,7 @@ function beyondLimit(open: readonly Space[], guest: Guest, most: (engine: string
   ]);
 }
 
-/** A host that is there, or (without an id) one that would have to be. */
+/** A running host, or one that has yet to be started, which has no id. */
 class Space {
   readonly hostId: string | undefined;
   readonly engine: string;
@@ -127,7 +127,7 @@ class Space {
     this.#guests = [...guests];
   }
 
-  /** What a suspect has left behind in it may harm the next tenant. */
+  /** A suspect has run in it, and may have left timers or memory behind. */
   get isTainted(): boolean {
     return this.#hadSuspect && this.taken === 0;
   }
@@ -140,12 +140,12 @@ class Space {
     return this.#guests.some(({ ownHost }) => ownHost);
   }
 
-  /** The highest of all who are in it. */
+  /** The highest suspicion of its tenants. */
   get suspicion(): number {
     return Math.max(0, ...this.#guests.map(({ suspicion }) => suspicion));
   }
 
-  /** How many are suspected at least so much. */
+  /** The number of its tenants with at least this suspicion. */
   suspects(suspicion: number): number {
     return this.#guests.filter((guest) => guest.suspicion >= suspicion).length;
   }
@@ -161,7 +161,7 @@ class Space {
   }
 }
 
-/** A host that is there; for a tenant that nobody suspects, not one that stands by; then the one with the fewest tenants. */
+/** Prefers running hosts; for a tenant without suspicion, those that are no spares; then the one with the fewest tenants. */
 function emptiest(spaces: readonly Space[], guest: Guest): Space | undefined {
   return least(spaces, (space) => [
     space.hostId === undefined ? 1 : 0,
@@ -176,7 +176,7 @@ function hasFailedIn({ hostId }: Space, { failedAt }: Guest): number {
   return hostId !== undefined && hostId === failedAt ? 1 : 0;
 }
 
-/** By the first number in which they differ; the first of those that are equal. */
+/** Returns the space with the least key. Keys are compared by the first number in which they differ. */
 function least(spaces: readonly Space[], keyOf: (space: Space) => readonly number[]): Space | undefined {
   const keyed = spaces.map((space) => ({ space, key: keyOf(space) }));
   return keyed.toSorted((a, b) => compare(a.key, b.key))[0]?.space;
@@ -190,7 +190,7 @@ function compare(a: readonly number[], b: readonly number[]): number {
 /** A host that stands by costs 30 MB of memory (proportional set size), and no processor time. */
 const maxSparesWithoutLoss = 2;
 
-/** By engine, how many empty hosts shall stand by. */
+/** Returns the number of empty hosts to stand by, for each engine. */
 export function sparesWanted(rooms: readonly Room[], mostHosts: number): Map<string, number> {
   const wanted = new Map<string, number>();
   for (const { engine, guests } of rooms.filter((room) => room.guests.length > 1)) {
@@ -203,7 +203,7 @@ export function sparesWanted(rooms: readonly Room[], mostHosts: number): Map<str
   return wanted;
 }
 
-/** Whether other tenants may come to be in it. */
+/** Whether other tenants may be placed in it. */
 function isShareable({ guests }: Room): boolean {
   return !guests.some(({ ownHost }) => ownHost);
 }

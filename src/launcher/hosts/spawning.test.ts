@@ -63,7 +63,7 @@ describe('hosts that are asked for', () => {
     spawning.see([host(10)]);
     expect(killed, 'one that hangs').toEqual([11]);
     expect(spawning.faults().get('1')).toEqual({
-      how: 'not there after 60 s',
+      how: 'not registered after 60 s',
       times: 1,
       isPausing: true,
     });

@@ -10,23 +10,23 @@ import { LogThrottle } from '../../kernel/log-throttle.ts';
 import type { LaunchHost } from '../launch-queries.ts';
 import { retryDelayMs } from '../retry-backoff.ts';
 
-/** How hosts come to be, and how one that was written off is made sure of. Both return at once, and throw nothing. */
+/** Starts hosts, and ends those that were written off. No function waits or throws. */
 export interface HostsPort {
   /**
-   * One more host of this engine version is wanted. Answers the process that will be it; undefined: somebody else starts it,
-   * or nothing could be started. `onEnd`: it has ended like this, whenever that is, or did not come to be.
+   * Starts one more host of this engine version. Returns its process id; undefined: another program starts it, or no process
+   * could be started. `onEnd` is called with the cause when the process ends, or could not be started.
    */
   spawn(engineVersion: string, onEnd: (how: string) => void): number | undefined;
-  /** A host that was written off is ended for good, where it is one of this machine. */
+  /** Ends a host that was written off, if it is a process of this machine. */
   kill(host: HostProcess): void;
-  /** How a process of this machine has ended: "exited with code 1". Undefined: it lives, or is of another machine. */
+  /** How a process of this machine has ended: "exited with code 1". Undefined: it lives, or is on another machine. */
   fate(host: HostProcess): string | undefined;
 }
 
 export interface HostProcess {
   readonly machine: string;
   readonly pid: number;
-  /** It is as old at least. */
+  /** The minimum age of the process. */
   readonly ageMs?: number;
 }
 
@@ -34,7 +34,7 @@ export interface HostFault {
   /** How the last process ended, and how many ended in a row. */
   readonly how: string;
   readonly times: number;
-  /** None is requested now: the existing ones share the tenants. */
+  /** No host is requested now: the existing ones share the tenants. */
   readonly isPausing: boolean;
   /** Why the engine's code cannot be loaded; undefined: it can, or that is not known yet. */
   readonly engineFault: string | undefined;
@@ -42,7 +42,7 @@ export interface HostFault {
 
 interface Asked {
   readonly engine: string;
-  /** By the server's clock, and by one that only runs. */
+  /** The time of the request, by the server's clock and by a monotonic one. */
   readonly at: Date;
   readonly sinceMs: number;
   /** Undefined: not known. */
@@ -66,10 +66,10 @@ export interface SpawningOptions {
   readonly clock?: () => number;
 }
 
-const most = 8;
-/** One that others are to start is asked for again after this. */
+const maxAtOnce = 8;
+/** A host that another program starts is requested again after this time. */
 const elsewhereMs = 10_000;
-/** A process that is not a host by then never will be. */
+/** A process that has not registered as a host by then is ended. */
 const longestMs = 60_000;
 
 export class Spawning {
@@ -78,12 +78,12 @@ export class Spawning {
   readonly #clock: () => number;
   readonly #throttle: LogThrottle;
   readonly #asked = new Set<Asked>();
-  /** Hosts that are what was asked for without knowing the process. */
+  /** Hosts that answered a request whose process id was not known. */
   #credited = new Set<string>();
   readonly #faults = new Map<string, Fault>();
   readonly #diagnose: Diagnose;
 
-  /** `clock` is one that only runs. */
+  /** `clock` is monotonic. */
   constructor({ hosts, log, diagnose = async () => undefined, clock = () => performance.now() }: SpawningOptions) {
     this.#hosts = hosts;
     this.#log = log;
@@ -102,7 +102,7 @@ export class Spawning {
     );
   }
 
-  /** Notes who is there by now. */
+  /** Matches the registered hosts with the requests. */
   see(hosts: readonly LaunchHost[]): void {
     const there = new Set(hosts.map(({ id }) => id));
     this.#credited = new Set([...this.#credited].filter((id) => there.has(id)));
@@ -128,12 +128,12 @@ export class Spawning {
   }
 
   #giveUp(asked: Asked, pid: number): void {
-    this.#failed(asked, `not there after ${longestMs / 1_000} s`);
+    this.#failed(asked, `not registered after ${longestMs / 1_000} s`);
     this.#hosts.kill({ machine, pid });
   }
 
   #failed(asked: Asked, how: string): void {
-    // one that has been there is missed as a host that is lost
+    // a process that had registered is handled as a lost host
     if (!this.#asked.delete(asked)) return;
     const { times = 0, engineFault } = this.#faults.get(asked.engine) ?? {};
     const untilMs = this.#clock() + retryDelayMs(times);
@@ -145,13 +145,13 @@ export class Spawning {
     );
   }
 
-  /** `missing`: by engine, how many more it takes, those on their way included. `now` by the server's clock. */
+  /** `missing`: number of hosts wanted by engine, including requested ones. `now` is by the server's clock. */
   ask(missing: ReadonlyMap<string, number>, now: Date): void {
     for (const [engine, count] of missing) {
       const onTheirWay = [...this.#asked].filter((asked) => asked.engine === engine).length;
       const fault = this.#faults.get(engine);
-      // after a failure one is tried, and not all at once
-      const wanted = Math.min(count, fault === undefined ? most : 1) - onTheirWay;
+      // after a failure, one host at a time
+      const wanted = Math.min(count, fault === undefined ? maxAtOnce : 1) - onTheirWay;
       if (fault === undefined || fault.untilMs <= this.#clock())
         for (let more = wanted; more > 0; more--) this.#spawn(engine, now);
     }

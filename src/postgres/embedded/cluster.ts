@@ -13,7 +13,7 @@ import { chown, mkdir, open, readdir, readFile, rename, rm, statfs, writeFile } 
 import { basename, dirname, join } from 'node:path';
 import { MillraceError } from '../../errors.ts';
 import { exists } from './binaries.ts';
-import type { Place } from './place.ts';
+import type { ServerLayout } from './server-layout.ts';
 import { isRoot, run } from './user.ts';
 import { homeHash } from './home.ts';
 import { unless } from './home-lock.ts';
@@ -21,7 +21,7 @@ import { unless } from './home-lock.ts';
 /** The superuser's name in the cluster, independent of the name of the operating system's user. */
 export const role = 'millrace';
 
-export async function makeCluster(place: Place): Promise<void> {
+export async function makeCluster(place: ServerLayout): Promise<void> {
   if (await exists(place.data)) return await checkVersion(place);
   await Promise.all([sweep(dirname(place.data), `${basename(place.data)}.new-`), sweep(memory, scratchName(place))]);
   const fresh = await makeFolder(place, `${place.data}.new-`);
@@ -52,7 +52,7 @@ async function memoryIsRoomy(): Promise<boolean> {
   return found !== undefined && found.bavail * found.bsize > clusterBytes;
 }
 
-function scratchName(place: Place): string {
+function scratchName(place: ServerLayout): string {
   return `millrace-${homeHash(place.home)}-`;
 }
 
@@ -63,7 +63,7 @@ async function sweep(folder: string, prefix: string): Promise<void> {
   await Promise.allSettled(left.map((name) => rm(join(folder, name), { recursive: true, force: true })));
 }
 
-async function makeFolder({ user }: Place, prefix: string): Promise<string> {
+async function makeFolder({ user }: ServerLayout, prefix: string): Promise<string> {
   const folder = `${prefix}${randomBytes(6).toString('hex')}`;
   await mkdir(folder, { mode: 0o700 });
   if (isRoot()) await chown(folder, user.uid, user.gid);
@@ -71,7 +71,7 @@ async function makeFolder({ user }: Place, prefix: string): Promise<string> {
 }
 
 /** The builtin provider has `C.UTF-8`. The character types of libc follow it if the system has a locale of that name. */
-async function initialize(place: Place, folder: string): Promise<void> {
+async function initialize(place: ServerLayout, folder: string): Promise<void> {
   const locale = ['--encoding=UTF8', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C'];
   const access = [`--username=${role}`, '--auth-local=peer', '--auth-host=reject'];
   const args = [`--pgdata=${folder}`, '--no-sync', '--no-instructions', ...locale, ...access];
@@ -81,7 +81,7 @@ async function initialize(place: Place, folder: string): Promise<void> {
 }
 
 /** Uses one syncfs if available: it took 31 ms, a thousand fsyncs took 136 ms. */
-async function syncTree(place: Place, folder: string): Promise<void> {
+async function syncTree(place: ServerLayout, folder: string): Promise<void> {
   const method = process.platform === 'linux' ? ['--sync-method=syncfs'] : [];
   const initdb = join(place.binaries.folder, 'bin', 'initdb');
   await succeed(run(initdb, ['--sync-only', ...method, '-D', folder], place.user), 'writing the new cluster to disk');
@@ -102,14 +102,14 @@ async function syncFolder(folder: string): Promise<void> {
 }
 
 /** Writes the access rules, which the server reads when it starts. */
-export async function writeAccess(place: Place, folder: string): Promise<void> {
+export async function writeAccess(place: ServerLayout, folder: string): Promise<void> {
   const names = [...new Set(['root', place.user.name])];
   const quoted = names.map((name) => `${role} "${name.replaceAll('"', '""')}" ${role}\n`);
   await writeOwned(place, join(folder, 'pg_hba.conf'), `local all all peer map=${role}\n`);
   await writeOwned(place, join(folder, 'pg_ident.conf'), quoted.join(''));
 }
 
-async function writeOwned({ user }: Place, path: string, text: string): Promise<void> {
+async function writeOwned({ user }: ServerLayout, path: string, text: string): Promise<void> {
   if ((await readFile(path, 'utf8').catch(unless('ENOENT', undefined))) === text) return;
   const fresh = `${path}.new`;
   await writeFile(fresh, text, { mode: 0o600 });
@@ -117,7 +117,7 @@ async function writeOwned({ user }: Place, path: string, text: string): Promise<
   await rename(fresh, path);
 }
 
-async function checkVersion(place: Place): Promise<void> {
+async function checkVersion(place: ServerLayout): Promise<void> {
   const made = (await readFile(join(place.data, 'PG_VERSION'), 'utf8')).trim();
   const ours = place.binaries.version.split('.')[0];
   if (made === ours) return;

@@ -11,7 +11,7 @@ import { silent } from '../../kernel/log.ts';
 import { readProcessStat } from '../../kernel/process/process-stat.ts';
 import { connectionFor, type EmbeddedServer, startEmbedded, stopEmbedded } from './embedded.ts';
 import { homeHash, tempFolder } from './home.ts';
-import { supervised } from './supervised.ts';
+import { supervised } from './supervised-server.ts';
 
 const folder = mkdtempSync('/tmp/embedded-test-');
 const compiled = join(folder, 'compiled');

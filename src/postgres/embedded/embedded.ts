@@ -15,12 +15,12 @@ import { Client, type ClientConfig } from 'pg';
 import type { Log } from '../../kernel/log.ts';
 import { makeCluster, role, writeAccess } from './cluster.ts';
 import { fingerprintSetting, launch, type Plan, planLaunch } from './launch.ts';
-import { dataFolders, findPlace, type PlaceOptions, port } from './place.ts';
+import { dataFolders, findLayout, type LayoutOptions, port } from './server-layout.ts';
 import { clearRemains, endPostmaster, findPostmaster, type StopMode, untilReady } from './postmaster.ts';
 import { clusterOf, isPostmaster } from './processes.ts';
 import { unless } from './home-lock.ts';
 
-export interface EmbeddedOptions extends PlaceOptions {
+export interface EmbeddedOptions extends LayoutOptions {
   readonly log: Log;
   /** Server settings that override ours. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -46,7 +46,7 @@ const watchMs = 100;
 const answerMs = 5_000;
 
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
-  const place = await findPlace(options);
+  const place = await findLayout(options);
   const plan = planLaunch(place, options.settings);
   await makeCluster(place);
   const running = await findAdoptable(plan, options.log);

@@ -12,14 +12,14 @@ import { type FileHandle, open, rename, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError } from '../../errors.ts';
 import { memoryBytes } from '../../kernel/process/machine-memory.ts';
-import { type Place, port } from './place.ts';
+import { type ServerLayout, port } from './server-layout.ts';
 import { untilReady } from './postmaster.ts';
 import { type Cluster, clusterOf } from './processes.ts';
 import { cleanEnvironment, identity } from './user.ts';
 import { unless } from './home-lock.ts';
 
 export interface Plan {
-  readonly place: Place;
+  readonly place: ServerLayout;
   readonly cluster: Cluster;
   readonly fingerprint: string;
   readonly args: readonly string[];
@@ -60,7 +60,7 @@ const ours: Readonly<Record<string, string>> = {
   log_line_prefix: '%m [%p] %d ',
 };
 
-export function planLaunch(place: Place, overrides: Readonly<Record<string, string>> = {}): Plan {
+export function planLaunch(place: ServerLayout, overrides: Readonly<Record<string, string>> = {}): Plan {
   const cluster = clusterOf(place.data);
   const sockets = `"${place.sockets.replaceAll('"', '""')}"`;
   const settings = { ...ours, cluster_name: cluster.name, unix_socket_directories: sockets, ...overrides };
@@ -87,7 +87,7 @@ export async function launch({ place, cluster, args }: Plan): Promise<Started> {
 }
 
 /** Spawns it in its own session. It does not keep our process alive. */
-async function started(place: Place, args: readonly string[], log: FileHandle): Promise<Started> {
+async function started(place: ServerLayout, args: readonly string[], log: FileHandle): Promise<Started> {
   const postgres = join(place.binaries.folder, 'bin', 'postgres');
   const stdio = ['ignore', log.fd, log.fd] as const;
   const options = { ...identity(place.user), cwd: '/', env: cleanEnvironment, detached: true, stdio: [...stdio] };

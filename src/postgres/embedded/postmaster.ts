@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { MillraceError } from '../../errors.ts';
 import { pause } from '../../kernel/service.ts';
 import { type Cluster, endOrphans, awaitExit, isPostmaster, signalPostmaster } from './processes.ts';
-import { socketName } from './place.ts';
+import { socketName } from './server-layout.ts';
 import { listenerAt, unless } from './home-lock.ts';
 
 /** `fast` ends sessions and writes a checkpoint; `immediate` leaves the rest to recovery at the next start. */

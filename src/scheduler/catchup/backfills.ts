@@ -18,7 +18,7 @@ import {
 import { listPieceInstants } from './catchup.ts';
 import type { Progress } from '../part-faults.ts';
 import type { Scheduling } from '../scheduling.ts';
-import { specOf } from '../spec.ts';
+import { specOf } from '../trigger-schedule.ts';
 
 /** A backfill with this many queued runs fires nothing. */
 const maxQueuedRuns = 2_000;

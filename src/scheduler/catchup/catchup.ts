@@ -9,7 +9,7 @@
 import { compileSchedule, countInstants, instantAt, nextInstant, type Schedule } from '../../calendar/schedule.ts';
 import { newestIn, type Range, windowFrom } from '../arrival.ts';
 import type { CatchupRow, PlannedCatchup, TriggerRow } from '../queries.ts';
-import { specOf } from '../spec.ts';
+import { specOf } from '../trigger-schedule.ts';
 
 /** Instants per piece. */
 const pieceInstants = 500;

@@ -22,7 +22,7 @@ import {
 } from './queries.ts';
 import { type CatchupRow, fireTriggers } from '../queries.ts';
 import type { Scheduling, Wait } from '../scheduling.ts';
-import { specOf } from '../spec.ts';
+import { specOf } from '../trigger-schedule.ts';
 import { instantsCaughtUp } from '../telemetry.ts';
 
 /** A trigger with this many unclaimed runs is held back. */

@@ -1,4 +1,4 @@
-/** What was sent or came back, as text. It scrolls, so the keyboard must be able to reach it. */
+/** A request or an answer of a delivery, as text. It scrolls, so the keyboard must be able to reach it. */
 import './bus.css';
 
 export function BusMessage({ text }: { readonly text: string }) {

@@ -1,4 +1,4 @@
-/** What an operator can do with a subscriber: pause, resume, send a test, create a signing secret, delete. */
+/** The actions on a subscriber: pause, resume, send a test, create a signing secret, delete. */
 import { useState } from 'react';
 import { useLocation } from 'wouter';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';

@@ -1,4 +1,4 @@
-/** One instant of a job: how its tokens stand, where else it can be seen, and what may be done with it. */
+/** One instant of a job: the states of its tokens, links to other views, and actions. */
 import { Link } from 'wouter';
 import { ClearInstantAction } from '../actions/clear-instant.tsx';
 import { RerunFailedAction } from '../actions/rerun-failed.tsx';

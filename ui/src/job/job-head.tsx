@@ -1,4 +1,4 @@
-/** The head of a job's page: where it belongs, what may be done with it, and how it fares. */
+/** The head of a job's page: its project, its actions, and its state. */
 import { Link } from 'wouter';
 import { BackfillAction } from '../actions/backfill.tsx';
 import { PauseAction } from '../actions/pause.tsx';

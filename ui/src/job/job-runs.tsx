@@ -1,4 +1,4 @@
-/** The newest runs of a job, live; which states to see is in the address (`?state=`). */
+/** The newest runs of a job, live. The address holds the filter by state (`?state=`). */
 import { Answer } from '../kit/answer.tsx';
 import { Empty } from '../kit/empty.tsx';
 import { useShown, useUrlState } from '../kit/url-state.ts';

@@ -1,4 +1,4 @@
-/** Data of one job: how it fares; its document and its graph; the tokens of one instant. */
+/** Queries of one job: its state, its document, its graph, and the tokens of one instant. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type TenantAnswer, tenant } from '../client.ts';
 import { keys } from '../queries.ts';

@@ -1,4 +1,4 @@
-/** Which instant and which task of a job are chosen, as the address says it (`?instant=&task=`). */
+/** The selected instant and task of a job. The address holds both (`?instant=&task=`). */
 import { useCallback } from 'react';
 import { useSearchParams } from 'wouter';
 

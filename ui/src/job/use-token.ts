@@ -1,4 +1,4 @@
-/** Data of one token: its runs, newest first, and why it stands as it does. */
+/** Queries of one token: its runs, newest first, and the explanation of its state. */
 import { useQuery } from '@tanstack/react-query';
 import { type TenantAnswer, tenant } from '../client.ts';
 import { keys } from '../queries.ts';

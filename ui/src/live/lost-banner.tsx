@@ -14,7 +14,7 @@ export function LostBanner() {
   if (!isShown) return null;
   return (
     <p className="lost-banner" role="alert">
-      The server cannot be reached. What you see may be old; it goes on by itself when the server is back.
+      The server cannot be reached. This page may be out of date. It reconnects by itself when the server is back.
     </p>
   );
 }

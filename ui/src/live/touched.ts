@@ -1,4 +1,4 @@
-/** Which cached answers a digest outdates: at once what a page is about, a little later what sums up all jobs. */
+/** Finds the cached answers that a digest makes stale: details of a page at once, summaries of all jobs a little later. */
 import type { QueryKey } from '@tanstack/react-query';
 import type { DigestMessage } from '../../../src/api/live/digest.ts';
 import { keys } from '../queries.ts';

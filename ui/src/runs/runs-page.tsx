@@ -1,4 +1,4 @@
-/** All runs of the tenant, newest first, live. Which of them, and from where on, is in the address. */
+/** All runs of the tenant, newest first, live. The address holds filters and position. */
 import { Link, useSearchParams } from 'wouter';
 import { Answer } from '../kit/answer.tsx';
 import { Empty } from '../kit/empty.tsx';

@@ -1,4 +1,4 @@
-/** A list of runs. Of many jobs it names the job, too; on a phone what stands further right moves away. */
+/** A list of runs. A list of several jobs has a column for the job; on a phone the rightmost columns are hidden. */
 import { Link } from 'wouter';
 import { State } from '../kit/state.tsx';
 import { Age, Instant, Span } from '../time/times.tsx';

@@ -1,4 +1,4 @@
-/** Which runs to see. There are many choices: on a phone they take two lines. */
+/** The filter of runs by state. On a phone its choices take two lines. */
 import { Choice } from '../kit/choice.tsx';
 import './runs.css';
 import { stateChoices } from './state-choices.ts';

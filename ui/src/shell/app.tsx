@@ -1,4 +1,4 @@
-/** Which page stands at which address. All but the sign-in page are behind the gate and inside the shell. */
+/** The routes: which address shows which page. All but the sign-in page are behind the gate and inside the shell. */
 import { type ComponentType, lazy, Suspense } from 'react';
 import { Route, Router, Switch } from 'wouter';
 import { tenantBase } from '../client.ts';

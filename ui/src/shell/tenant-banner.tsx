@@ -59,7 +59,7 @@ function Stopped({ why }: { readonly why: TenantWhy }) {
 function NoDatabase({ fault }: { readonly fault: string }) {
   return (
     <p className="lost-banner" role="alert">
-      {sentenceWords(fault)}. What you see may be old; everything goes on by itself when the database answers.
+      {sentenceWords(fault)}. This page may be out of date. It updates by itself when the database answers.
     </p>
   );
 }

@@ -39,7 +39,7 @@ function RestartAction({ name }: { readonly name: string }) {
           act="Restart"
           close={close}
           change={() => gateway('POST /api/tenants/{name}/restart', { params: { name } })}
-          words="Its scheduler ends and is started anew, within moments and in the same slot. What runs goes on; what is due meanwhile fires a little late."
+          words="Its scheduler stops and starts again within moments, in the same slot. Running tasks continue; triggers that are due meanwhile fire a little late."
         />
       )}
     </ActionDialog>

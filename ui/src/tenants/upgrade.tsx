@@ -1,4 +1,4 @@
-/** Brings a tenant to another engine's version. What that would do is shown before it is done; then, what came of it. */
+/** Upgrades a tenant to another engine's version. Shows a dry run first, and the outcome afterwards. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.tsx';

@@ -1,4 +1,4 @@
-/** Which engine: one of those that are installed here and can be used. */
+/** The choice of an engine that is installed here and can be used. */
 import type { ReactNode } from 'react';
 import { SelectField } from '../kit/field.tsx';
 import { usable } from './usable.ts';

@@ -53,7 +53,7 @@ async function requireScope(ctx: ApiContext, caller: Caller | undefined, key: st
   return scope;
 }
 
-/** Of another client's subscriber: as if it did not exist. */
+/** A subscriber of another client is answered as if it did not exist. */
 async function readLetter(ctx: ApiContext, caller: Caller | undefined, id: string) {
   const letter = requireFound(await findLetter(ctx.db, id), 'dead letter', id);
   if (isClient(caller) && (await ownSubscriber(ctx, caller)).id !== letter.subscriber_id) {

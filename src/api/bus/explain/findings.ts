@@ -19,7 +19,7 @@ export function finding(
   return next === undefined ? { code, message, data } : { code, message, data, next };
 }
 
-/** What the errand of a strand with events says. */
+/** Explains the errand of a strand that has events. */
 export function errandFinding(reader: ReaderRow, now: number): Finding {
   const { strand, errand, run_at, errand_reason, attempts } = reader;
   const data = { strand, attempts, next_attempt_at: run_at?.toISOString() ?? null, reason: errand_reason };

@@ -47,7 +47,7 @@ async function subscriberOfBatch(ctx: ApiContext, id: string, digits: string): P
   return found;
 }
 
-/** What is known of one batch; undefined: it waits for its turn, as all of its subscriber. */
+/** The findings about one batch; undefined: it waits for its turn, as all batches of its subscriber. */
 async function explainBatch(
   ctx: ApiContext,
   subscriber: Subscriber,

@@ -12,7 +12,7 @@ import { exportSubscribers, type ExportedRow, exportTopics } from './queries.ts'
 type Endpoints = typeof transferEndpoints;
 type Exported = CallAnswer<Endpoints['GET /bus/export']>;
 
-/** What one import may hold. */
+/** Limits of one import. */
 const maxTopics = 100_000;
 const maxSubscribers = 10_000;
 

@@ -1,4 +1,4 @@
-/** How far a box is scrolled and how large it is, as it changes; `read` looks at once, after a scroll by program. */
+/** The scroll position and the size of a box, as they change; `read` reads them at once, after a scroll by program. */
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useState } from 'react';
 
 export interface Scrolled {

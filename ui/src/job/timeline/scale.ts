@@ -1,5 +1,5 @@
 /**
- * Where times stand on the timeline's axis, from 0 to 1. Long stretches in which nothing was queued or ran (a failure
+ * Maps times to the timeline's axis, from 0 to 1. Long stretches in which nothing was queued or ran (a failure
  * at night that was run again in the morning) are folded, so that what happened stays wide enough to be seen.
  */
 import { stepFor } from '../../time/ticks.ts';

@@ -1,4 +1,4 @@
-/** Two versions against each other: which two, how it is laid out, and the way back to an old one. */
+/** Compares two versions: the choice of versions, the layout, and the button that restores an old version. */
 import { lazy, Suspense } from 'react';
 import { Link } from 'wouter';
 import { Choice } from '../../kit/choice.tsx';

@@ -1,4 +1,4 @@
-/** The difference between two documents, as YAML. Apart, because YAML is only needed where it is looked at. */
+/** The difference between two documents, as YAML. A module of its own, because only this view needs the YAML library. */
 import { useMemo } from 'react';
 import { yamlOf } from '../definition/document-text.ts';
 import { Diff } from './diff.tsx';

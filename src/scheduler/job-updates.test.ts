@@ -5,7 +5,7 @@ import { until } from '../../test/harness/until.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
 import { Scheduling } from './scheduling.ts';
-import { updateProcessor } from './updates.ts';
+import { updateProcessor } from './job-updates.ts';
 
 let line: Pipeline;
 beforeAll(async () => {

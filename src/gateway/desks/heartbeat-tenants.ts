@@ -11,7 +11,7 @@ import { noteServings } from '../installation/queries.ts';
 const recentMs = 60_000;
 const maxWorkers = 10_000;
 
-export class Servings {
+export class HeartbeatTenants {
   readonly #control: Db;
   readonly #log: Log;
   /** The last time that each tenant handed runs to a worker. */

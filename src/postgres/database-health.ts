@@ -21,7 +21,7 @@ export interface DatabaseFault {
   readonly detail: string;
 }
 
-export interface VitalsOptions {
+export interface DatabaseHealthOptions {
   /** Any statement that only reads. */
   readonly read: () => Promise<unknown>;
   /** The clock for the times of faults, in milliseconds since the epoch. */
@@ -43,7 +43,7 @@ interface Failing {
 
 const silence = Symbol('silence');
 
-export class DatabaseVitals {
+export class DatabaseHealth {
   readonly #now: () => number;
   readonly #onChange: (fault: DatabaseFault | undefined) => void;
   #reading: Failing | undefined;
@@ -51,7 +51,7 @@ export class DatabaseVitals {
   #told: DatabaseFault['kind'] | undefined;
   readonly service: Service;
 
-  constructor({ read, now = Date.now, onChange = () => {}, answerMs = usualAnswerMs }: VitalsOptions) {
+  constructor({ read, now = Date.now, onChange = () => {}, answerMs = usualAnswerMs }: DatabaseHealthOptions) {
     this.#now = now;
     this.#onChange = onChange;
     const look = async (): Promise<void> => {
@@ -67,7 +67,7 @@ export class DatabaseVitals {
       this.#reading = error === undefined ? undefined : again(this.#reading, error, sentMs);
       this.#tell();
     };
-    this.service = every(readEveryMs, 'vitals', look, () => {});
+    this.service = every(readEveryMs, 'databaseHealth', look, () => {});
   }
 
   /** Records that a write has succeeded, or failed with this error. */

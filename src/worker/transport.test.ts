@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { MillraceError } from '../errors.ts';
-import { type Answer, inProcess, overNetwork, type Received } from './carrier.ts';
+import { type Answer, inProcess, overNetwork, type Received } from './transport.ts';
 
 const carry = overNetwork();
 const never = new AbortController().signal;

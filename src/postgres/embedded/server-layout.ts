@@ -19,7 +19,7 @@ import { unless } from './home-lock.ts';
 export const port = 5432;
 export const socketName = `.s.PGSQL.${port}`;
 
-export interface Place {
+export interface ServerLayout {
   /** A real path. */
   readonly home: string;
   readonly user: ServerUser;
@@ -32,7 +32,7 @@ export interface Place {
   readonly notes: readonly string[];
 }
 
-export interface PlaceOptions {
+export interface LayoutOptions {
   readonly home: string;
   /** The user of the server if we run as root. */
   readonly user?: string;
@@ -54,7 +54,7 @@ export function dataFolders(home: string, root = '/var/lib/millrace'): string[] 
   return [join(home, 'postgres'), join(root, homeHash(home), 'postgres')];
 }
 
-export async function findPlace(options: PlaceOptions): Promise<Place> {
+export async function findLayout(options: LayoutOptions): Promise<ServerLayout> {
   const home = await makeHome(options.home);
   const [here = '', there = ''] = dataFolders(home, options.elsewhere);
   const settled = isRoot() ? await settleAsRoot(options, here, there) : await settleAsOurselves(here);
@@ -77,7 +77,7 @@ async function settleAsOurselves(here: string): Promise<Settled> {
   return { user, data: here, notes: [] };
 }
 
-async function settleAsRoot(options: PlaceOptions, here: string, there: string): Promise<Settled> {
+async function settleAsRoot(options: LayoutOptions, here: string, there: string): Promise<Settled> {
   if (await linkAt(here, there)) return await elsewhere(await userFor(there, options), here, there);
   const lent = await userFor(here, options);
   if (await openHome(dirname(here), lent.user)) return { ...lent, data: here };
@@ -111,7 +111,7 @@ async function linkAt(here: string, there: string): Promise<boolean> {
 }
 
 /** An existing cluster keeps its owner. A new one belongs to the user of the server. */
-async function userFor(data: string, options: PlaceOptions): Promise<Lent> {
+async function userFor(data: string, options: LayoutOptions): Promise<Lent> {
   const found = await lstat(data).catch(unless('ENOENT', undefined));
   if (found === undefined || found.uid === 0) return await lendUser(options.user ?? 'millrace');
   const user = await lookUp(String(found.uid));

@@ -13,7 +13,7 @@ import { type Log, silent } from '../kernel/log.ts';
 import { sql } from '../kernel/sql.ts';
 import { look } from '../loader/inspect.ts';
 import { databaseNamed } from '../tenants/queries.ts';
-import { prepareDatabases } from './preparation.ts';
+import { prepareDatabases } from './prepare-databases.ts';
 
 let control: ControlDatabase;
 let home: string;
