@@ -150,7 +150,8 @@ describe('errands', () => {
       throw new Error('it dies here');
     });
     await expect(dying).rejects.toThrow('it dies here');
-    expect((await Promise.all([scrub(bus.db), scrub(bus.db)])).toSorted()).toEqual([0, 1]);
+    const [one, other] = await Promise.all([scrub(bus.db), scrub(bus.db)]);
+    expect(one + other).toBe(1);
     expect(await errands.acquire('aux', newId(), 1, nowMs)).toMatchObject([{ key: 'lost' }]);
   });
 });
