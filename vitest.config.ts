@@ -6,7 +6,12 @@
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/longest-first.ts';
 
-const endToEnd = ['test/e2e/**/*.test.ts', 'test/chaos/crash-points.test.ts', 'test/chaos/tenant-walk.test.ts'];
+const endToEnd = [
+  'test/e2e/**/*.test.ts',
+  'test/chaos/crash-points.test.ts',
+  'test/chaos/bus-points.test.ts',
+  'test/chaos/tenant-walk.test.ts',
+];
 const serial = [
   ...['kill-tree', 'rivals', 'storm', 'tenant-storm'].map((name) => `test/chaos/${name}.test.ts`),
   'test/e2e/smoke.test.ts',

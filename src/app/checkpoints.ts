@@ -1,12 +1,15 @@
 /**
  * All checkpoints, by the role whose process passes them, and the function that arms one (`MILLRACE_CHECKPOINT`).
  *
- * `test/chaos` kills a process at each of them: `crash-points` at those that runs pass, `tenant-walk` at those of the launcher,
+ * `test/chaos` kills a process at each of them: `crash-points` at those that runs pass, `bus-points` at those of `publish`, in an
+ * API, of `outbox`, in a host, and of couriers, `tenant-walk` at those of the launcher,
  * and of an API that creates, changes or deletes tenants (`life`). Every role passes those of the home at its first start;
  * `durable-file.test.ts` kills a process there.
  */
 import { MillraceError } from '../errors.ts';
-import { busCheckpoints } from '../bus/checkpoints.ts';
+import { courierCheckpoints } from '../bus/checkpoints.ts';
+import { publishCheckpoints } from '../bus/publish/checkpoints.ts';
+import { outboxCheckpoints } from '../bus/relay/checkpoints.ts';
 import { gatewayCheckpoints } from '../gateway/checkpoints.ts';
 import { hostCheckpoints } from '../hosts/checkpoints.ts';
 import { arm, type Armed } from '../kernel/checkpoint.ts';
@@ -20,7 +23,9 @@ import { workerCheckpoints } from '../worker/checkpoints.ts';
 export const checkpoints = {
   host: [...hostCheckpoints, ...schedulerCheckpoints],
   api: [...gatewayCheckpoints, ...runCheckpoints],
-  bus: busCheckpoints,
+  publish: publishCheckpoints,
+  outbox: outboxCheckpoints,
+  courier: courierCheckpoints,
   launcher: launcherCheckpoints,
   life: tenantCheckpoints,
   home: fileCheckpoints,

@@ -106,20 +106,34 @@ export class RivalsOracle {
     }
   }
 
+  /** What a subscriber received that was moved: everything from its last position on, in batches with stable bytes. */
+  checkMoved(name: string, wanted: readonly number[], received: readonly Received[], later: readonly Received[]): void {
+    this.#checkBodies(name, received);
+    const accepted = new Set(later.filter(isAccepted).flatMap(({ seqs }) => seqs));
+    const missing = wanted.filter((seq) => !accepted.has(seq));
+    if (missing.length > 0) this.note(`${name}: events ${missing.join(', ')} are missing after a move`);
+  }
+
+  #checkBodies(name: string, received: readonly Received[]): void {
+    const bodies = new Map<string, string>();
+    for (const { id, body } of received) {
+      if ((bodies.get(id) ?? body) !== body) this.note(`${name}: batch ${id} has two bodies`);
+      bodies.set(id, body);
+    }
+  }
+
   /** What one subscriber received, when nothing is left to deliver. */
   checkReceived(name: string, expected: ExpectedEvents, received: readonly Received[]): void {
     const batches = new Map<number, string>();
-    const bodies = new Map<string, string>();
-    for (const { id, body, seqs } of received) {
-      if ((bodies.get(id) ?? body) !== body) this.note(`${name}: batch ${id} has two bodies`);
-      bodies.set(id, body);
+    this.#checkBodies(name, received);
+    for (const { id, seqs } of received) {
       for (const seq of seqs) {
         const batch = batches.get(seq) ?? id;
         if (batch !== id) this.note(`${name}: an event is in the batches ${batch} and ${id}`);
         batches.set(seq, batch);
       }
     }
-    const accepted = received.filter(({ status }) => status !== undefined && status < 300);
+    const accepted = received.filter(isAccepted);
     const first = [...new Set(accepted.flatMap(({ seqs }) => seqs))];
     const missing = [...expected.keys()].filter((seq) => !first.includes(seq));
     if (missing.length > 0) this.note(`${name}: events ${missing.join(', ')} are missing`);
@@ -132,4 +146,8 @@ export class RivalsOracle {
       last.set(part, seq);
     }
   }
+}
+
+function isAccepted({ status }: Received): boolean {
+  return status !== undefined && status < 300;
 }

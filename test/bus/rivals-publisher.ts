@@ -10,7 +10,7 @@ import { newId } from '../../src/kernel/id.ts';
 import { type Db, sql } from '../../src/kernel/sql.ts';
 import type { Random } from '../simulation/random.ts';
 
-export const topicNames = ['apples', 'pears'] as const;
+const topicNames = ['apples', 'pears'] as const;
 
 export interface StoredEvent {
   readonly seq: number;

@@ -31,6 +31,8 @@ export interface Rivalry {
   readonly changes: number;
   /** Pauses of a subscriber that resumed later. */
   readonly pauses: number;
+  /** Moves of a subscriber to another position. */
+  readonly moves: number;
   /** Answers that were lost after their commit. */
   readonly lostAnswers: number;
   /** Writes under a lost lease that had no effect. */
@@ -52,7 +54,16 @@ interface Subscriber {
   /** Indexes of topics. */
   topics: readonly number[];
   isPaused: boolean;
+  /** It is moved back and ahead: events may arrive again, and in other batches. Undefined: never. */
+  moves: Moves | undefined;
   readonly expected: Map<number, string | number>;
+}
+
+interface Moves {
+  /** The number of its last position. */
+  readonly from: number;
+  /** The requests of all subscribers before that. */
+  readonly requests: number;
 }
 
 interface MortalCourier {
@@ -108,6 +119,7 @@ class Rivals {
   #freezes = 0;
   #changes = 0;
   #pauses = 0;
+  #moves = 0;
   #lostAnswers = 0;
 
   constructor(seed: number, world: TestBus, receiver: BusReceiver) {
@@ -124,7 +136,7 @@ class Rivals {
 
   async run(): Promise<Rivalry> {
     this.#topicIds = await makeTopics(this.#world.db);
-    for (let i = 0; i < 4; i++) await this.#subscribe(i);
+    for (let i = 0; i < 5; i++) await this.#subscribe(i);
     for (let i = 0; i < 3; i++) await this.#startCourier();
     for (let round = 0; round < rounds && this.#oracle.faults.length === 0; round++) await this.#playRound();
     await this.#drain();
@@ -136,6 +148,7 @@ class Rivals {
       freezes: this.#freezes,
       changes: this.#changes,
       pauses: this.#pauses,
+      moves: this.#moves,
       lostAnswers: this.#lostAnswers,
     };
   }
@@ -146,13 +159,22 @@ class Rivals {
   }
 
   async #subscribe(i: number): Promise<void> {
-    const topics = [i % 2];
+    const isMoved = i === 4;
+    const topics = isMoved ? [0, 1] : [i % 2];
     const path = `/${i}`;
     const isWide = i === 3;
     const limits = { max: this.#random.int(1, 9), windowMs: 50 * i, strands: isWide ? 3 : 1 };
     const callback = `${this.#receiver.url}${path}`;
     const id = await this.#world.subscribe({ callback, topics: this.#idsOf(topics), ...limits });
-    this.#subscribers.push({ id, path, isWide, topics, isPaused: false, expected: new Map() });
+    this.#subscribers.push({
+      id,
+      path,
+      isWide,
+      topics,
+      isPaused: false,
+      moves: isMoved ? { from: 0, requests: 0 } : undefined,
+      expected: new Map(),
+    });
   }
 
   #idsOf(topics: readonly number[]): number[] {
@@ -168,6 +190,7 @@ class Rivals {
     );
     if (random.chance(0.25)) await this.#change(changed);
     if (random.chance(0.1)) await this.#pauseOrResume(random.pick(this.#subscribers));
+    if (random.chance(0.1)) for (const each of this.#subscribers) if (each.moves !== undefined) await this.#move(each);
     if (random.chance(0.12)) {
       this.#couriers.shift()?.kill();
       this.#kills += 1;
@@ -197,7 +220,8 @@ class Rivals {
 
   async #change(subscriber: Subscriber): Promise<void> {
     const random = this.#random;
-    const topics = random.pick([[0], [1], [0, 1]]);
+    // a moved subscriber keeps its topics: its batches of old events are those of its present terms
+    const topics = subscriber.moves === undefined ? random.pick([[0], [1], [0, 1]]) : subscriber.topics;
     await this.#world.change(subscriber.id, {
       callback: `${this.#receiver.url}${subscriber.path}`,
       topics: this.#idsOf(topics),
@@ -216,6 +240,18 @@ class Rivals {
     if (subscriber.isPaused) await pauseSubscriber({ ...ctx, db }, author, subscriber.id, undefined);
     else await resumeSubscriber({ ...ctx, db }, author, subscriber.id, undefined);
     if (subscriber.isPaused) this.#pauses += 1;
+  }
+
+  /** Moves a subscriber back or ahead, whatever a courier is sending to it. */
+  async #move(subscriber: Subscriber): Promise<void> {
+    const { ctx, db } = this.#world;
+    const author = { actor: 'key:tests', at: new Date(this.#time.now()) };
+    const from = this.#random.pick([...subscriber.expected.keys(), 1]);
+    const requests = this.#receiver.received.length;
+    await resumeSubscriber({ ...ctx, db }, author, subscriber.id, String(from));
+    subscriber.isPaused = false;
+    subscriber.moves = { from, requests };
+    this.#moves += 1;
   }
 
   /** Freezes a courier just before a write, until the others have what it held, and a few rounds more. */
@@ -319,11 +355,18 @@ class Rivals {
       maxDrainMs,
     ).catch(() => this.#oracle.note('events or errands are left over'));
     if (this.#oracle.faults.length > 0) return;
-    for (const { id, path, expected } of this.#subscribers) {
-      const received = this.#receiver.received.filter((request) => request.path === path);
-      this.#oracle.checkReceived(path, expected, received);
-      const sent = (await this.#world.readers(id)).reduce((sum, reader) => sum + reader.sent, 0);
-      if (sent !== expected.size) this.#oracle.note(`${path}: ${sent} events counted as sent, not ${expected.size}`);
+    for (const subscriber of this.#subscribers) await this.#judge(subscriber);
+  }
+
+  async #judge({ id, path, expected, moves }: Subscriber): Promise<void> {
+    const received = this.#receiver.received.filter((request) => request.path === path);
+    if (moves !== undefined) {
+      const later = this.#receiver.received.slice(moves.requests).filter((request) => request.path === path);
+      const wanted = [...expected.keys()].filter((seq) => seq >= moves.from);
+      return this.#oracle.checkMoved(path, wanted, received, later);
     }
+    this.#oracle.checkReceived(path, expected, received);
+    const sent = (await this.#world.readers(id)).reduce((sum, reader) => sum + reader.sent, 0);
+    if (sent !== expected.size) this.#oracle.note(`${path}: ${sent} events counted as sent, not ${expected.size}`);
   }
 }

@@ -26,12 +26,16 @@ export interface Walked {
   readonly died: ReadonlySet<Checkpoint>;
 }
 
-interface Walk {
+export interface Dying {
   readonly installation: ChaosInstallation;
-  readonly options: WalkOptions;
+  readonly options: Pick<WalkOptions, 'passages'>;
   readonly dice: Dice;
   readonly died: Set<Checkpoint>;
   readonly faults: string[];
+}
+
+interface Walk extends Dying {
+  readonly options: WalkOptions;
   /** Aborted when the walk is over. */
   readonly over: AbortController;
 }
@@ -92,14 +96,18 @@ export const walked: readonly Checkpoint[] = [...checkpoints.host, ...checkpoint
  * and stand by. A role that finds none left stays away until all are done: a healthy host would keep the tenant, and no
  * other host would reach its checkpoint.
  */
-async function dieAtEach(walk: Walk, roles: readonly RoleProcess[], names: readonly Checkpoint[]): Promise<void> {
+export async function dieAtEach(
+  walk: Dying,
+  roles: readonly RoleProcess[],
+  names: readonly Checkpoint[],
+): Promise<void> {
   if (names.length === 0) return;
   const left = [...names];
   await Promise.all(roles.map((role) => dieAtSome(walk, role, left)));
   await Promise.all(roles.map((role) => begin(walk.installation, role)));
 }
 
-async function dieAtSome(walk: Walk, role: RoleProcess, left: Checkpoint[]): Promise<void> {
+async function dieAtSome(walk: Dying, role: RoleProcess, left: Checkpoint[]): Promise<void> {
   for (let name = left.shift(); name !== undefined; name = left.shift()) {
     const passage = onceOnly.has(name) ? 1 : 1 + walk.dice.upTo(walk.options.passages);
     await begin(walk.installation, role, { MILLRACE_CHECKPOINT: `${name}:${passage}` });
@@ -109,14 +117,20 @@ async function dieAtSome(walk: Walk, role: RoleProcess, left: Checkpoint[]): Pro
   }
   const { pid } = role;
   await role.kill();
-  if (walk.installation.hosts.includes(role)) await walk.installation.buryHost(pid);
+  await bury(walk.installation, role, pid);
 }
 
-/** Starts the next process. The former process of a host is reported as lost, so that another host takes its tenant. */
+/** Starts the next process, after the former one was reported as lost. */
 async function begin(installation: ChaosInstallation, role: RoleProcess, more: Readonly<Record<string, string>> = {}) {
   const { pid } = role;
   await role.restart(more);
+  await bury(installation, role, pid);
+}
+
+/** Others take over at once what a host or a courier had. */
+async function bury(installation: ChaosInstallation, role: RoleProcess, pid: number): Promise<void> {
   if (installation.hosts.includes(role)) await installation.buryHost(pid);
+  if (installation.couriers.includes(role)) await installation.buryCourier(pid);
 }
 
 async function waitForEnding(ending: Promise<Ending>): Promise<Ending | undefined> {

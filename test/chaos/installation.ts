@@ -1,6 +1,6 @@
 /**
  * An installation whose every part is a process of its own, as on several machines: a PostgreSQL server, an API, a
- * launcher, hosts (one runs the tenant, the others are idle) and workers. Leases are short, so that losing one takes
+ * launcher, hosts (one runs the tenant, the others are idle), workers and couriers. Leases are short, so that losing one takes
  * seconds.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -11,6 +11,7 @@ import type { Pool } from 'pg';
 import { CallFailed, type Client, makeClient } from '../../src/http/client.ts';
 import { machine } from '../../src/kernel/process/machine.ts';
 import { silent } from '../../src/kernel/log.ts';
+import { markCourierLost } from '../../src/control/courier-queries.ts';
 import { markHostLost } from '../../src/hosts/host-queries.ts';
 import { type Db, onClient, onPool, sql } from '../../src/kernel/sql.ts';
 import { addressOfSocket } from '../../src/postgres/address.ts';
@@ -36,6 +37,7 @@ const stalledMs = 75_000;
 export interface InstallationOptions {
   readonly hosts: number;
   readonly workers: number;
+  readonly couriers?: number;
   readonly leaseMs: number;
 }
 
@@ -44,6 +46,8 @@ export class ChaosInstallation {
   readonly launcher: RoleProcess;
   readonly hosts: readonly RoleProcess[];
   readonly workers: readonly RoleProcess[];
+  readonly couriers: readonly RoleProcess[];
+  readonly url: string;
   /** Direct access to the tenant's database, past all processes that are killed. */
   readonly db: Db;
   readonly #plans = new Map<string, Plan>();
@@ -72,6 +76,7 @@ export class ChaosInstallation {
     this.#pool = pool('millrace_default', 'millrace');
     this.db = onPool(this.#pool);
     const url = `http://127.0.0.1:${port}`;
+    this.url = url;
     this.#call = makeClient<Endpoints>({
       base: url,
       headers: { authorization: `Bearer ${rootKey}` },
@@ -82,6 +87,8 @@ export class ChaosInstallation {
       MILLRACE_LOG: 'warn',
       MILLRACE_LEASE: `${options.leaseMs}ms`,
       MILLRACE_DRAIN: '1s',
+      MILLRACE_BUS_ALLOW_HTTP: 'true',
+      MILLRACE_BUS_ALLOW_CIDRS: '127.0.0.0/8',
       MILLRACE_DATABASE_URL: addressOfSocket(server.connection, 'millrace').url,
       MILLRACE_ROOT_KEY: rootKey,
       MILLRACE_KEY: rootKey,
@@ -96,6 +103,7 @@ export class ChaosInstallation {
     this.workers = numbered('worker', options.workers).map((name) =>
       role(name, 'worker', '--url', url, '--functions', functions, '--name', name),
     );
+    this.couriers = numbered('courier', options.couriers ?? 0).map((name) => role(name, 'courier'));
   }
 
   static async start(options: InstallationOptions): Promise<ChaosInstallation> {
@@ -119,7 +127,7 @@ export class ChaosInstallation {
   }
 
   get roles(): RoleProcess[] {
-    return [this.api, this.launcher, ...this.hosts, ...this.workers];
+    return [this.api, this.launcher, ...this.hosts, ...this.workers, ...this.couriers];
   }
 
   /** Calls the API, and retries while it or the database is away. Every call made here may safely be repeated. */
@@ -136,6 +144,18 @@ export class ChaosInstallation {
       },
       patienceMs,
     ).then(({ answer }) => answer)) as Client<Endpoints>;
+
+  /** One request as root, as a person would send it. */
+  ask(method: string, path: string, body?: object): Promise<Response> {
+    const headers = { authorization: `Bearer ${rootKey}` };
+    const signal = AbortSignal.timeout(answerWithinMs);
+    return fetch(`${this.url}${path}`, {
+      method,
+      headers: body === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+      signal,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  }
 
   /** Applies the job and expects all its instants from now on. Returns its id. */
   async apply({ name, document, instants }: Fan): Promise<string> {
@@ -191,6 +211,30 @@ export class ChaosInstallation {
   async buryHost(pid: number): Promise<void> {
     await markHostLost(onPool(this.#control), { machine, pid });
     await this.call('POST /api/tenants/{name}/start', { params: { name: 'default' } });
+  }
+
+  /** Reports a courier's process as ended, as `up` would. Its errands come back at once. */
+  async buryCourier(pid: number): Promise<void> {
+    await this.forgetCourier(pid);
+    await markCourierLost(onPool(this.#control), { machine, pid });
+  }
+
+  /** Lets a courier's errands come back at once. How silent couriers are noticed is tested elsewhere. */
+  async forgetCourier(pid: number): Promise<void> {
+    const id = await this.#courierId(pid);
+    await this.db.exec(sql`update errand set taken_at = '-infinity' where worker = ${id}`);
+    await this.db.exec(sql`delete from errand_worker where id = ${id}`);
+  }
+
+  async errandsHeld(pid: number): Promise<number> {
+    const id = await this.#courierId(pid);
+    return (await this.db.one<{ n: number }>(sql`select count(*) as n from errand where worker = ${id}`)).n;
+  }
+
+  async #courierId(pid: number): Promise<string | null> {
+    const row = await onPool(this.#control).maybeOne<{ id: string }>(sql`
+      select id from courier where machine = ${machine} and pid = ${pid}`);
+    return row?.id ?? null;
   }
 
   async runsHeld(): Promise<number> {

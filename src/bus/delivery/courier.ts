@@ -276,7 +276,7 @@ class TenantCourier implements Courier {
     }
     const relayAtMs = await this.#pushRelay(nowMs);
     for (const queue of ['main', 'aux'] as const) {
-      await this.#errands.due(queue, nowMs, courierLimits.maxDue);
+      if ((await this.#errands.due(queue, nowMs, courierLimits.maxDue)) > 0) checkpoint('couriers.readied');
       await this.#acquire(queue);
     }
     const dues = await Promise.all([this.#errands.nextDue('main'), this.#errands.nextDue('aux')]);
@@ -299,7 +299,7 @@ class TenantCourier implements Courier {
     if (room === 0) return;
     await this.#beatIfOld();
     const taken = await this.#errands.acquire(queue, this.#ctx.courier.id, room, this.#ctx.time.now());
-    checkpoint('delivery.taken');
+    if (taken.length > 0) checkpoint('delivery.taken');
     await this.#take(queue, taken);
   }
 
@@ -358,8 +358,9 @@ class TenantCourier implements Courier {
     const { telemetry, tenant } = this.#ctx;
     for (const queue of ['main', 'aux'] as const) {
       const errands = await this.#errands.scrub(queue, nowMs - errandTimes.silentMs, errandLimits.mostLosses);
+      if (errands === 0) continue;
       checkpoint('couriers.scrubbed');
-      if (errands > 0) errandsScrubbed.emit(telemetry, { tenant: tenant.id, errands });
+      errandsScrubbed.emit(telemetry, { tenant: tenant.id, errands });
     }
   }
 
@@ -377,6 +378,7 @@ class TenantCourier implements Courier {
   async #beat(): Promise<void> {
     const nowMs = this.#ctx.time.now();
     const lost = await this.#errands.beat(this.#ctx.courier.id, this.#holdings.named(), nowMs);
+    checkpoint('couriers.beat');
     this.#beatAtMs = nowMs;
     this.#holdings.lose(lost);
   }

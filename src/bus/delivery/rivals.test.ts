@@ -15,7 +15,7 @@ describe('several couriers', () => {
   });
 
   it('were killed and frozen, met changed subscriptions, lost answers, and had writes under lost leases refused', () => {
-    for (const counter of ['kills', 'freezes', 'changes', 'pauses', 'lostAnswers', 'refused'] as const)
+    for (const counter of ['kills', 'freezes', 'changes', 'pauses', 'moves', 'lostAnswers', 'refused'] as const)
       expect(
         played.reduce((sum, rivalry) => sum + rivalry[counter], 0),
         counter,

@@ -37,6 +37,7 @@ export class Settlement {
     if (verdict.kind === 'tryNext') return this.#tryNext(reader, batch, answer, verdict);
     if (verdict.kind === 'giveUp') return this.#giveUp(reader, batch, answer, { ...verdict, accepted: undefined });
     await this.#parts.store.disable(this.#held, verdict.reason, this.#parts.time.now());
+    checkpoint('delivery.disabled');
     return { step: 'load', reader };
   }
 
@@ -89,6 +90,7 @@ export class Settlement {
   async #halve(reader: LoadedReader, { events }: SentBatch): Promise<Settled> {
     const end = events[Math.ceil(events.length / 2) - 1]?.seq ?? reader.pos;
     const isCut = await this.#parts.cuts.add({ ...this.#held, from: reader.pos, end });
+    checkpoint('delivery.halved');
     return isCut ? { step: 'gather', reader: { ...reader, batchEnd: end } } : { step: 'load', reader };
   }
 

@@ -80,12 +80,18 @@ export class StrandDelivery {
     if ((await this.#acks.settle()) === 'over') return 'over';
     this.#ownPage.forget();
     const [reader] = await store.load([this.held]);
-    if (reader === undefined || !reader.receiver.isActive || reader.queued === 0)
-      return (await store.endIdle(this.held)) ? 'load' : 'over';
+    if (reader === undefined || !reader.receiver.isActive || reader.queued === 0) return this.#endIdle();
+    checkpoint('delivery.loaded');
     await tail.ensure(reader.state);
     this.#reader = reader;
     if (!reader.isBehindOther) return 'gather';
     return this.#putBack(reader, time.now() + deliveryTimes.behindMs, 'the receiver fails: another strand tries it');
+  }
+
+  async #endIdle(): Promise<'load' | 'over'> {
+    const isHeld = await this.#parts.store.endIdle(this.held);
+    checkpoint('delivery.idle');
+    return isHeld ? 'load' : 'over';
   }
 
   async #deliverNext(): Promise<'load' | 'gather' | 'over'> {
@@ -166,6 +172,7 @@ export class StrandDelivery {
 
   async #putBack(reader: LoadedReader, runAtMs: number, reason: string | null): Promise<'load' | 'over'> {
     const isHeld = await this.#parts.store.putBack(this.held, { runAtMs, queued: reader.queued, reason });
+    checkpoint('delivery.back');
     if (isHeld) return 'load';
     this.#parts.onPutBack(runAtMs);
     return 'over';

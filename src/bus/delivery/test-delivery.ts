@@ -8,6 +8,7 @@ import type { CourierContext, OutboundAnswer } from '../../contract/bus.ts';
 import type { Errands, HeldErrand } from '../../errands/contract.ts';
 import { newId } from '../../kernel/id.ts';
 import type { Db } from '../../kernel/sql.ts';
+import { checkpoint } from '../checkpoints.ts';
 import { findReceiver } from '../postgres/reader-queries.ts';
 import type { BusEvent } from '../store.ts';
 import type { DeliveryParts } from './delivery-parts.ts';
@@ -34,9 +35,11 @@ export async function deliverTest(
   if (receiver !== undefined) {
     const batch = testBatch(subscriber, ctx.time.now());
     const answer = await parts.sender.post(receiver, batch, signals.abort).catch(unsent);
+    checkpoint('test.sent');
     if (answer === undefined) return 'kept';
     // not by the log of deliveries, which leaves out successes if there are many
     await parts.store.noteDeliveries([deliveryRow(batch, answer, ctx.time.now())]);
+    checkpoint('test.noted');
   }
   await errands.ack('aux', ctx.courier.id, [{ key, lease }]);
   return 'over';

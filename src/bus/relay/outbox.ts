@@ -8,7 +8,7 @@
  */
 import type { EngineContext } from '../../contract/context.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
-import { checkpoint } from '../checkpoints.ts';
+import { checkpoint } from './checkpoints.ts';
 import { keyHash } from '../publish/key-hash.ts';
 import { eventsPublished } from '../telemetry.ts';
 import { renderOutbox } from './elements.ts';

@@ -47,11 +47,12 @@ export async function runRelay(
   for (let hasMore = true; hasMore; ) {
     if (signals.quiet.aborted || signals.abort.aborted) return 'kept';
     const page = await copyLifecycle(ctx, db);
-    checkpoint('relay.copied');
+    if (page.copied.length > 0) checkpoint('relay.copied');
     announce(ctx, page.copied);
     hasMore = page.hasMore;
   }
   await errands.ack('aux', ctx.courier.id, [{ key, lease }]);
+  checkpoint('relay.ended');
   // what was committed since the last page: its own errand met the one that has just ended
   const { isNeeded } = await findRelayNeed(db);
   if (isNeeded) ctx.hints.send('bus');
@@ -80,8 +81,8 @@ function copyLifecycle(ctx: CourierContext, db: Db): Promise<Page> {
       return nothing;
     }
     const { rows, last, isFull } = await readLifecycle(tx, position, [...topics.keys()], pageSize);
-    checkpoint('relay.followed');
     if (last === null) return nothing;
+    if (rows.length > 0) checkpoint('relay.followed');
     await movePosition(tx, last, now);
     const copied = rows.map((row) => {
       const { url, body } = renderLifecycle(row, ctx.settings.publicUrl);
