@@ -133,22 +133,24 @@ function ChangeForm({ subscriber, close }: { readonly subscriber: SubscriberDeta
   const set = (name: keyof SubscriberDraft, value: string): void => setDraft({ ...draft, [name]: value });
   return (
     <ActionForm submit={() => save.mutate()}>
-      {fields.map(([name, label, hint]) =>
-        name === 'callback' && subscriber.callback === null ? null : (
-          <Field key={name} label={label} hint={hint} fault={'faults' in change ? change.faults[name] : undefined}>
-            {(wiring) => (
-              <input
-                {...wiring}
-                className="input"
-                value={draft[name]}
-                spellCheck={false}
-                autoComplete="off"
-                onChange={(event) => set(name, event.currentTarget.value)}
-              />
-            )}
-          </Field>
-        ),
-      )}
+      <div className="bus-fields">
+        {fields.map(([name, label, hint]) =>
+          name === 'callback' && subscriber.callback === null ? null : (
+            <Field key={name} label={label} hint={hint} fault={'faults' in change ? change.faults[name] : undefined}>
+              {(wiring) => (
+                <input
+                  {...wiring}
+                  className="input"
+                  value={draft[name]}
+                  spellCheck={false}
+                  autoComplete="off"
+                  onChange={(event) => set(name, event.currentTarget.value)}
+                />
+              )}
+            </Field>
+          ),
+        )}
+      </div>
       <Field
         label="Filter"
         hint='JSON, such as {"type": "update", "data.total": {"$gte": 100}}; empty: every event'
