@@ -113,7 +113,7 @@ const fields: readonly (readonly [keyof SubscriberDraft, string, string])[] = [
     'Strands',
     '1: all events in order. More: as many batches at once, and only events with the same key in order',
   ],
-  ['maxAttempts', 'Attempts before it is a dead letter', 'Empty: any number, until the time below is over'],
+  ['maxAttempts', 'Attempts before it is a dead letter', 'Empty: any number, until the time beside it is over'],
   ['maxAge', 'Milliseconds before it is a dead letter', 'Empty: as MILLRACE_BUS_GIVE_UP says, 3 days by default'],
   ['requestTimeout', 'Milliseconds for an answer', 'Empty: 20,000'],
 ];
@@ -160,7 +160,7 @@ function ChangeForm({ subscriber, close }: { readonly subscriber: SubscriberDeta
           <textarea
             {...wiring}
             className="input"
-            rows={5}
+            rows={8}
             value={draft.filter}
             spellCheck={false}
             onChange={(event) => set('filter', event.currentTarget.value)}
