@@ -44,13 +44,13 @@ export function DeliveryDialog({ link, subscriber, close }: Props) {
 
 function Attempt({ delivery, subscriber }: { readonly delivery: Delivery; readonly subscriber: SubscriberDetail }) {
   return (
-    <>
+    <div className="bus-attempt">
+      <h3>Answer</h3>
+      <BusMessage text={answerOf(delivery)} />
       <h3>Request</h3>
       <BusMessage text={requestOf(delivery, subscriber)} />
       <Events delivery={delivery} subscriber={subscriber} />
-      <h3>Answer</h3>
-      <BusMessage text={answerOf(delivery)} />
-    </>
+    </div>
   );
 }
 

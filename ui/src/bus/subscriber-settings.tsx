@@ -113,7 +113,7 @@ const fields: readonly (readonly [keyof SubscriberDraft, string, string])[] = [
     'Strands',
     '1: all events in order. More: as many batches at once, and only events with the same key in order',
   ],
-  ['maxAttempts', 'Attempts before it is a dead letter', 'Empty: any number, until the time below is over'],
+  ['maxAttempts', 'Attempts before it is a dead letter', 'Empty: any number, until the time beside it is over'],
   ['maxAge', 'Milliseconds before it is a dead letter', 'Empty: as MILLRACE_BUS_GIVE_UP says, 3 days by default'],
   ['requestTimeout', 'Milliseconds for an answer', 'Empty: 20,000'],
 ];
@@ -133,22 +133,24 @@ function ChangeForm({ subscriber, close }: { readonly subscriber: SubscriberDeta
   const set = (name: keyof SubscriberDraft, value: string): void => setDraft({ ...draft, [name]: value });
   return (
     <ActionForm submit={() => save.mutate()}>
-      {fields.map(([name, label, hint]) =>
-        name === 'callback' && subscriber.callback === null ? null : (
-          <Field key={name} label={label} hint={hint} fault={'faults' in change ? change.faults[name] : undefined}>
-            {(wiring) => (
-              <input
-                {...wiring}
-                className="input"
-                value={draft[name]}
-                spellCheck={false}
-                autoComplete="off"
-                onChange={(event) => set(name, event.currentTarget.value)}
-              />
-            )}
-          </Field>
-        ),
-      )}
+      <div className="bus-fields">
+        {fields.map(([name, label, hint]) =>
+          name === 'callback' && subscriber.callback === null ? null : (
+            <Field key={name} label={label} hint={hint} fault={'faults' in change ? change.faults[name] : undefined}>
+              {(wiring) => (
+                <input
+                  {...wiring}
+                  className="input"
+                  value={draft[name]}
+                  spellCheck={false}
+                  autoComplete="off"
+                  onChange={(event) => set(name, event.currentTarget.value)}
+                />
+              )}
+            </Field>
+          ),
+        )}
+      </div>
       <Field
         label="Filter"
         hint='JSON, such as {"type": "update", "data.total": {"$gte": 100}}; empty: every event'
@@ -158,7 +160,7 @@ function ChangeForm({ subscriber, close }: { readonly subscriber: SubscriberDeta
           <textarea
             {...wiring}
             className="input"
-            rows={5}
+            rows={8}
             value={draft.filter}
             spellCheck={false}
             onChange={(event) => set('filter', event.currentTarget.value)}

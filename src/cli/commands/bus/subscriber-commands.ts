@@ -30,7 +30,9 @@ const replayFlags = z.object({
 const deleteFlags = z.object({ yes: z.boolean().default(false) });
 
 export function addSubscriberCommands(program: Command, io: Io): void {
-  const subscriber = program.command('subscriber').description('Show, change, pause, test, replay and delete one subscriber.');
+  const subscriber = program
+    .command('subscriber')
+    .description('Show, change, pause, test, replay and delete one subscriber.');
   const add = (name: string, description: string): Command =>
     subscriber
       .command(name)
