@@ -1,6 +1,6 @@
 /**
  * The worst that publishers, subscribers and operators can send to the event bus. While it is handled, no other client waits for
- * more than 200 ms. A new kind is a line in the table.
+ * more than 200 ms, or 300 ms where the work takes seconds. A new kind is a line in the table.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { newId } from '../../src/kernel/id.ts';
@@ -19,8 +19,8 @@ let consumer: BusClient;
 const repeat = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
 const large = { type: 'update', url: 'https://shop.example/orders/1', data: { text: 'x'.repeat(15_000) } };
 const filter = Object.fromEntries(repeat(250, 0).map((_, i) => [`data.f${i}`, { $exists: false }]));
-/** 52 MB. */
-const events = 3_500;
+/** 75 MB. */
+const events = 5_000;
 
 beforeAll(async () => {
   product = await startProduct({ args: ['--no-worker'] });
@@ -48,22 +48,16 @@ async function send(method: string, path: string, key: string, body?: string): P
 
 interface WorstInput {
   readonly what: string;
+  /** Default: 200. */
+  readonly longestMs?: number;
   readonly work: () => Promise<void>;
 }
 
 const inputs: WorstInput[] = [
   {
-    what: 'a subscriber with a long filter begins again with 52 MB of events',
+    what: 'a subscriber with a long filter begins again with 75 MB of events',
+    longestMs: 300,
     work: async () => expect(await send('POST', '/bus/subscriber/resume', consumer.key, '{"from":"1"}')).toBe(200),
-  },
-  {
-    what: 'two hundred consumers of one subscriber ask for its largest batch at once',
-    work: async () => {
-      const statuses = await Promise.all(
-        repeat(200, 0).map(() => send('GET', '/bus/subscriber/batch?wait=2', consumer.key)),
-      );
-      expect(statuses.filter((status) => status !== 200 && status !== 204)).toEqual([]);
-    },
   },
   {
     what: 'four arrays of 4 MB are published at once',
@@ -95,12 +89,6 @@ const inputs: WorstInput[] = [
       expect(await send('POST', '/bus/import', product.rootKey, body)).toBe(200);
     },
   },
-  {
-    what: 'twenty lists of very many topics',
-    work: async () => {
-      await Promise.all(repeat(20, 0).map(() => send('GET', '/bus/topics', publisher.key)));
-    },
-  },
 ];
 
 /** A topic has no digits. */
@@ -108,7 +96,15 @@ function lettersOf(n: number): string {
   return n.toString().replaceAll(/\d/g, (digit) => 'abcdefghij'[Number(digit)] ?? '');
 }
 
-it.each(inputs.map(({ what, work }) => [what, work] as const))('%s', { timeout: 120_000 }, async (_, work) => {
+it.each(inputs)('$what', { timeout: 120_000 }, async ({ work, longestMs = longestWaitMs }) => {
   const watched = { url: product.url, pid: product.child.pid ?? 0 };
-  expect(await measureBlocking(watched, work, longestWaitMs)).toBeLessThanOrEqual(longestWaitMs);
+  expect(await measureBlocking(watched, work, longestMs)).toBeLessThanOrEqual(longestMs);
+});
+
+it('two hundred consumers of one subscriber ask for its largest batch at once, and none gets an error', async () => {
+  const statuses = await Promise.all(
+    repeat(200, 0).map(() => send('GET', '/bus/subscriber/batch?wait=2', consumer.key)),
+  );
+  expect(statuses.filter((status) => status === 200)).toHaveLength(1);
+  expect(statuses.filter((status) => status === 204)).toHaveLength(199);
 });

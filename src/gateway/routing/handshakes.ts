@@ -116,7 +116,12 @@ export class Handshakes {
       if (line.waiting.size > 0) this.#turns.add(line);
       this.#start(next, line);
     }
-    if (this.#turns.size > 0) this.#sweep ??= setTimeout(() => this.#endSlow(), this.#limits.slowMs / 5);
+    this.#scheduleSweep();
+  }
+
+  #scheduleSweep(): void {
+    if (this.#turns.size === 0 || this.#sweep !== undefined) return;
+    this.#sweep = setTimeout(() => this.#endSlow(), this.#limits.slowMs / 5);
   }
 
   #start(connection: Connection, { underWay }: Line): void {
@@ -141,6 +146,6 @@ export class Handshakes {
     };
     if (this.#underWay.size >= places) end(this.#underWay.values());
     for (const { underWay } of this.#turns) if (underWay.size >= placesPerAddress) end(underWay);
-    if (this.#turns.size > 0) this.#sweep ??= setTimeout(() => this.#endSlow(), slowMs / 5);
+    this.#scheduleSweep();
   }
 }
