@@ -60,7 +60,8 @@ it.each(['root', 'operator', 'viewer', 'client', 'publisher', 'subscriber', 'wor
 
 it('a key that is unknown, revoked or missing is offered Basic and Bearer', async () => {
   const atRoot = makeBusFetch(gateway.gateway, gateway.context);
-  for (const headers of [{}, { authorization: 'Basic eDp4' }, { authorization: 'Bearer x' }]) {
+  for (const sent of [{}, { authorization: 'Basic eDp4' }, { authorization: 'Bearer x' }]) {
+    const headers = { host: '127.0.0.1', ...sent };
     const response = await atRoot(new Request('http://127.0.0.1/topics', { headers }), null);
     expect(response.status).toBe(401);
     expect(response.headers.get('www-authenticate')).toBe('Basic realm="millrace", Bearer realm="millrace"');
