@@ -4,8 +4,9 @@ import { createServer as createHttp, type IncomingMessage, type ServerResponse }
 import { createServer as createHttps } from 'node:https';
 import { type AddressInfo, createServer as createNet, type Server, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { makeAuthority, type TestAuthority } from '../../test/harness/certificates.ts';
+import { textWith } from '../../test/harness/expected.ts';
 import { until } from '../../test/harness/until.ts';
 import type { OutboundAnswer, OutboundRequest } from '../contract/bus.ts';
 import { parseRanges } from './addresses.ts';
@@ -135,6 +136,33 @@ describe('answers', () => {
     const by = outbound();
     expect(await post(`http://hooks.test:${port}/hang`, {}, by)).toMatchObject({ status: 200 });
     expect(await post(`http://hooks.test:${port}/reset`, {}, by)).toMatchObject({ status: 200 });
+  });
+
+  it('2xx and failures keep their status, whatever follows the headers', async () => {
+    const answers = [
+      ['200 OK\r\nContent-Length: 0\r\n\r\nnonsense', 200],
+      ['200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n', 200],
+      ['500 X\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n', 500],
+      ['500 X\r\nContent-Length: 0\r\n\r\nHTTP/1.1 204 X\r\n\r\n', 500],
+    ] as const;
+    for (const [text, status] of answers) {
+      const port = await rawReceiver((socket) => socket.once('data', () => socket.write(`HTTP/1.1 ${text}`)));
+      expect(await post(`http://hooks.test:${port}/`)).toMatchObject({ status });
+    }
+  });
+
+  it('an answer that upgrades the connection is a failure at once', async () => {
+    const text = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n';
+    const port = await rawReceiver((socket) => socket.once('data', () => socket.write(text)));
+    expect(await post(`http://hooks.test:${port}/`)).toMatchObject({ code: 'reset', detail: textWith('upgrade') });
+  });
+
+  it('proxies in the environment are not used', async () => {
+    const names = ['HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'ALL_PROXY', 'NODE_USE_ENV_PROXY'];
+    const port = await receiver((_, answer) => answer.writeHead(204).end());
+    for (const name of names) vi.stubEnv(name, name.startsWith('NODE') ? '1' : 'http://127.0.0.1:9');
+    closing.push(() => vi.unstubAllEnvs());
+    expect(await post(`http://hooks.test:${port}/`)).toMatchObject({ status: 204 });
   });
 
   it('a failure whose body never ends keeps its status', async () => {

@@ -152,7 +152,10 @@ class Attempt {
         connectMs,
       );
       timers.total = setTimeout(() => cut('timeout', `no answer within ${request.totalMs} ms`), this.#leftMs());
+      let hasStatus = false;
       client.on('error', (error) => {
+        // nonsense after the headers does not change the answer
+        if (hasStatus) return;
         if (phase === 'sent' && client.reusedSocket && isReset(error)) settle('stale');
         else settle(this.#fail(codeOf(error, phase), wordsOf(error)));
       });
@@ -160,7 +163,12 @@ class Attempt {
         phase = reached;
         if (reached === 'sent') clearTimeout(timers.connect);
       });
-      client.on('response', (response) => void this.#read(response, timers).then(settle, () => {}));
+      client.on('response', (response) => {
+        hasStatus = true;
+        void this.#read(response, timers).then(settle, () => {});
+      });
+      // 101: without this listener, Node closes the connection and reports nothing
+      client.on('upgrade', ({ statusCode }) => cut('reset', `the receiver answered ${statusCode ?? 101}, an upgrade`));
       client.end(request.body);
     });
   }

@@ -35,8 +35,18 @@ const formats: Readonly<Record<string, 'json' | 'yaml'>> = {
   'text/yaml': 'yaml',
 };
 
+/** A compressed body could grow beyond every limit when it is unpacked, so none is accepted. */
+export function checkContentEncoding(encoding: string | null | undefined): void {
+  if (typeof encoding !== 'string' || /^\s*(?:identity)?\s*$/i.test(encoding)) return;
+  throw new MillraceError(
+    'unsupported_media_type',
+    `send the body without Content-Encoding: ${encoding.slice(0, 100)}`,
+  );
+}
+
 /** Reading a body fails only if the client, or the network, is gone. */
 async function readBytes(request: Request, limit: number): Promise<Buffer> {
+  checkContentEncoding(request.headers.get('content-encoding'));
   const length = request.headers.get('content-length');
   if (Number(length) > limit) throw tooLarge(limit);
   try {

@@ -1,6 +1,6 @@
 /**
- * The wire contract of Routemaster's clients, as far as subscribers are concerned. Titles quote the reference: section 1.5 to 1.8,
- * and the checklist of 10.3.
+ * The wire contract of Routemaster's clients. Titles quote the reference: section 1.5 to 1.8, and the checklist of 10.3. Requests
+ * of routemaster-client are the bytes that it sends (3.2, with Faraday and Typhoeus), recorded from the socket.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Caller } from '../../src/contract/roles.ts';
@@ -153,5 +153,89 @@ describe('DELETE /subscriber', () => {
     expect(await drop('b')).toEqual([404, 'not subscribed']);
     expect(await drop('a')).toBe(204);
     expect(await list()).toEqual([expect.objectContaining({ topics: [] })]);
+  });
+});
+
+describe('routemaster-client', () => {
+  /** Its headers, and the bodies that Oj makes. */
+  const ask = (method: string, path: string, body?: string) =>
+    api.fetch(method, path, {
+      caller,
+      headers: {
+        accept: '*/*',
+        'user-agent': 'Faraday v1.1.0',
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body }),
+    });
+  const stored = async () =>
+    (await api.db.rows<{ body: string }>(sql`select body from bus_event order by seq desc limit 1`))[0]?.body ?? '';
+
+  it('`updated` sends a null timestamp, which is the present time, and wants 2xx', async () => {
+    const before = Date.now();
+    const sent = '{"type":"update","url":"https://shop.example/widgets/1","timestamp":null}';
+    expect((await ask('POST', '/bus/topics/widgets', sent)).status).toBe(200);
+    const element = JSON.parse(await stored()) as Record<string, unknown>;
+    expect(Object.keys(element)).toEqual(['topic', 'type', 'url', 't', 'id']);
+    expect(element).toMatchObject({ topic: 'widgets', type: 'update', url: 'https://shop.example/widgets/1' });
+    expect(element['t']).toBeGreaterThanOrEqual(before);
+  });
+
+  it('`created` with `t:` and `data:` keeps both as they are', async () => {
+    const data = '{"a":[1,null,"ü"]}';
+    const sent = `{"type":"create","url":"https://shop.example/widgets/1","timestamp":1700000000000,"data":${data}}`;
+    expect((await ask('POST', '/bus/topics/widgets_t', sent)).status).toBe(200);
+    expect(await stored()).toMatch(
+      /^\{"topic":"widgets_t","type":"create","url":"https:\/\/shop\.example\/widgets\/1","t":1700000000000,"data":\{"a":\[1,null,"ü"\]\},"id":"\d+"\}$/,
+    );
+  });
+
+  it('an empty `data` is delivered as {}', async () => {
+    const sent = '{"type":"noop","url":"https://shop.example/widgets/1","timestamp":null,"data":{}}';
+    expect((await ask('POST', '/bus/topics/widgets_data', sent)).status).toBe(200);
+    expect(await stored()).toContain('"data":{},');
+  });
+
+  it('`subscribe` sends its options in this order, and `uuid: nil` as null', async () => {
+    const sent = '{"topics":["widgets"],"callback":"https://x.example/y","uuid":"u","timeout":300,"max":3}';
+    expect((await ask('POST', '/bus/subscription', sent)).status).toBe(204);
+    expect(await list()).toEqual([expect.objectContaining({ uuid: 'u', timeout: 300, max_events: 3 })]);
+    const bare = '{"topics":["widgets"],"callback":"https://x.example/y","uuid":null}';
+    expect((await ask('POST', '/bus/subscription', bare)).status).toBe(204);
+    expect(await list()).toEqual([expect.objectContaining({ uuid: null, timeout: 300, max_events: 3 })]);
+  });
+
+  it('`monitor_topics` fetches name, publisher and events of each topic', async () => {
+    await ask('POST', '/bus/topics/monitored', '{"type":"noop","url":"https://shop.example/1","timestamp":null}');
+    const topics = (await (await ask('GET', '/bus/topics')).json()) as Record<string, unknown>[];
+    expect(topics).toContainEqual(expect.objectContaining({ name: 'monitored', publisher: 'billing', events: 1 }));
+    for (const topic of topics)
+      for (const field of ['name', 'publisher', 'events']) expect(topic).toHaveProperty(field);
+  });
+
+  it('`monitor_subscriptions` fetches subscriber, uuid, callback, topics and events, an object', async () => {
+    await ask('POST', '/bus/subscription', '{"topics":["widgets"],"callback":"https://x.example/y"}');
+    for (const subscription of await list())
+      for (const field of ['subscriber', 'uuid', 'callback', 'topics', 'events'])
+        expect(subscription).toHaveProperty(field);
+  });
+
+  it('`unsubscribe`, `unsubscribe_all` and `delete_topic` want 2xx, without a body', async () => {
+    await ask('POST', '/bus/topics/dropped', '{"type":"noop","url":"https://shop.example/1","timestamp":null}');
+    await ask('POST', '/bus/subscription', '{"topics":["dropped"],"callback":"https://x.example/y"}');
+    for (const path of ['/bus/subscriber/topics/dropped', '/bus/subscriber', '/bus/topics/dropped'])
+      expect([path, (await ask('DELETE', path)).status]).toEqual([path, 204]);
+  });
+
+  it('a refusal carries its reason, which the client shows: `event rejected (status: …, reason: …)`', async () => {
+    await ask('POST', '/bus/topics/owned', '{"type":"noop","url":"https://shop.example/1","timestamp":null}');
+    caller = clientOf('other');
+    const refused = await ask(
+      'POST',
+      '/bus/topics/owned',
+      '{"type":"noop","url":"https://shop.example/1","timestamp":null}',
+    );
+    expect(refused.status).toBe(403);
+    expect(await detail(refused)).toMatch(/^topic claimed/);
   });
 });

@@ -153,7 +153,8 @@ async function shoot(key: string, shot: Shot): Promise<Shown | undefined> {
     ...(shot.body === undefined ? {} : { body: shot.body }),
   };
   try {
-    const response = await fetch(`${product.url}${path}?${query}`, init);
+    // without a query, an event takes its own route
+    const response = await fetch(`${product.url}${path}${query.size === 0 ? '' : `?${query}`}`, init);
     return { status: response.status, type: response.headers.get('content-type') ?? '', text: await response.text() };
   } catch (error) {
     if (error instanceof Error && error.name === 'TimeoutError') return undefined;

@@ -71,3 +71,20 @@ it('a rotated key keeps its topics, and its former secret is accepted for a day'
   expect(await publish(former.key, '/bus/topics/rotated')).toBe(401);
   expect(await publish(next.key, '/bus/topics/rotated')).toBe(200);
 });
+
+it('a subscriber is removed with the last secret of a rotated key, not with the former one', async () => {
+  const made = await create('/bus/api_tokens', { name: 'kept' });
+  const { token } = (await made.json()) as { token: string };
+  const subscription = { topics: ['kept'], callback: 'https://example.com/' };
+  expect((await gateway.fetch('POST', '/bus/subscription', as(token), subscription)).status).toBe(204);
+  const listed = (await (await gateway.fetch('GET', '/bus/api_tokens', root)).json()) as Record<string, string>[];
+  const id = listed.find(({ name }) => name === 'kept')?.['token'] ?? '';
+  const rotated = await gateway.fetch('POST', `/api/keys/${id}/rotate`, root);
+  const { key: next } = (await rotated.json()) as { key: string };
+  const statusOf = async (secret: string) => (await gateway.fetch('GET', '/bus/subscriber', as(secret))).status;
+  expect((await gateway.fetch('DELETE', `/bus/api_tokens/${token}`, root)).status).toBe(204);
+  expect([await statusOf(token), await statusOf(next)]).toEqual([401, 200]);
+  expect((await gateway.fetch('DELETE', `/bus/api_tokens/${next}`, root)).status).toBe(204);
+  const left = await gateway.fetch('GET', '/bus/subscribers', root);
+  expect(await left.json()).toEqual([]);
+});

@@ -106,14 +106,11 @@ async function create(context: GatewayContext, { name, token, actor }: NewToken)
   hub.send('revoked', everyone);
 }
 
-/** The original removes the subscriber with the token. Topics stay claimed. */
+/** The original removes the subscriber with the token. Topics stay claimed. The other secret of a rotated key keeps both. */
 async function revoke(context: GatewayContext, tenant: TenantRow, key: queries.KeyRow, actor: string): Promise<void> {
-  const { control, time, hub, callers, loader } = context;
-  const remove = new Request('http://in-process/bus/subscriber', { method: 'DELETE' });
-  const removed = await loader.fetch(tenant, remove, callerOf(key));
-  await removed.body?.cancel();
-  if (removed.status >= 500) throw new MillraceError('tenant_unavailable', 'its subscriber cannot be removed now');
+  const { control, time, hub, callers } = context;
   const at = new Date(time.now());
+  if (!(await queries.hasOtherSecret(control, key, at))) await removeSubscriber(context, tenant, key);
   await control.transaction(async (tx) => {
     const row = await queries.revokeKey(tx, key.id, at);
     if (row !== undefined)
@@ -121,4 +118,11 @@ async function revoke(context: GatewayContext, tenant: TenantRow, key: queries.K
   });
   callers.forget();
   hub.send('revoked', everyone);
+}
+
+async function removeSubscriber({ loader }: GatewayContext, tenant: TenantRow, key: queries.KeyRow): Promise<void> {
+  const remove = new Request('http://in-process/bus/subscriber', { method: 'DELETE' });
+  const removed = await loader.fetch(tenant, remove, callerOf(key));
+  await removed.body?.cancel();
+  if (removed.status >= 500) throw new MillraceError('tenant_unavailable', 'its subscriber cannot be removed now');
 }

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Fleet, makeFleet, opened } from '../../../test/harness/fleet.ts';
 import { makeTestGateway, type TestGateway } from '../../../test/harness/gateway.ts';
+import { openRaw } from '../../../test/harness/raw-http.ts';
+import { until } from '../../../test/harness/until.ts';
 import { engine } from '../../engine/engine.ts';
 import { onPool, sql } from '../../kernel/sql.ts';
 import { makeTelemetry } from '../../kernel/telemetry.ts';
@@ -143,6 +145,41 @@ it('a body beyond 4 MiB is rejected, with and without a length', async () => {
   const key = await gateway.key('client', 'shop');
   const body = 'x'.repeat(4 * 1024 * 1024 + 1);
   expect((await send(below, '/t/shop/bus/topics/orders', { key, body })).answer.status).toBe(413);
+});
+
+it('a compressed body is refused, and nothing is stored', async () => {
+  const key = await gateway.key('client', 'shop');
+  const before = await countIn('shop');
+  for (const path of ['/t/shop/bus/topics/orders', '/t/shop/bus/topics/orders?slow']) {
+    const { answer, json } = await send(below, path, { key, headers: { 'content-encoding': 'gzip' } });
+    expect([answer.status, json.detail]).toEqual([415, 'send the body without Content-Encoding: gzip']);
+  }
+  const plain = { key, headers: { 'content-encoding': 'identity' } };
+  expect((await send(below, '/t/shop/bus/topics/not_packed', plain)).answer.status).toBe(200);
+  expect(await countIn('shop')).toBe(before + 1);
+});
+
+it('the health of the bus is told without a key, by GET and HEAD', async () => {
+  for (const path of ['/health', '/health/ping', '/health/ping.json'])
+    for (const method of ['GET', 'HEAD']) expect((await fetch(root.url() + path, { method })).status).toBe(200);
+});
+
+it('requests in one packet are answered in their order, and those of HTTP/1.0 end the connection', async () => {
+  const key = await gateway.key('client', 'shop');
+  const body = JSON.stringify(event);
+  const request = (version: string) =>
+    `POST /topics/packets HTTP/${version}\r\nHost: x\r\nAuthorization: Basic ${btoa(`${key}:x`)}\r\n` +
+    `Content-Length: ${body.length}\r\n\r\n${body}`;
+  const raw = openRaw(root.url());
+  raw.send(request('1.1').repeat(3));
+  await raw.waitForAnswers(3);
+  const ids = [...raw.text().matchAll(/\r\n\r\n\{"id":"(\d+)"\}/g)].map(([, id]) => Number(id));
+  expect(ids).toEqual([ids[0], Number(ids[0]) + 1, Number(ids[0]) + 2]);
+  raw.socket.destroy();
+  const old = openRaw(root.url());
+  old.send(request('1.0'));
+  await until('the connection has ended', () => old.isClosed() || undefined);
+  expect(old.text()).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\n\{"id":"\d+"\}$/);
 });
 
 it('a repeated Idempotency-Key is marked in the answer', async () => {

@@ -12,6 +12,7 @@ import { maxPostBytes } from '../../api/bus/topics/endpoints.ts';
 import { postedResponse } from '../../bus/publish/posted-response.ts';
 import type { Caller } from '../../contract/roles.ts';
 import { MillraceError } from '../../errors.ts';
+import { checkContentEncoding } from '../../http/body.ts';
 import type { Telemetry } from '../../kernel/telemetry.ts';
 import type { RejectedCredentials } from '../access/rejected-credentials.ts';
 import type { BodyBudget } from '../routing/body-budget.ts';
@@ -93,7 +94,8 @@ async function answer(options: PublishRouteOptions, exchange: Exchange): Promise
   } catch (error) {
     sent = problemAnswer(options.explain(error, caught.caller));
   }
-  response.writeHead(sent.status, { ...options.guards, ...sent.headers });
+  const length = String(Buffer.byteLength(sent.text));
+  response.writeHead(sent.status, { ...options.guards, ...sent.headers, 'content-length': length });
   response.end(sent.text);
   requestAnswered.emit(options.telemetry, {
     method: 'POST',
@@ -129,6 +131,7 @@ function sizeOf({ headers }: IncomingMessage) {
 
 /** Reads the whole body. Returns undefined if the client has gone. */
 async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
+  checkContentEncoding(request.headers['content-encoding']);
   if (Number(request.headers['content-length']) > maxPostBytes) throw tooLarge();
   const chunks: Buffer[] = [];
   let size = 0;

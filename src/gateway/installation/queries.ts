@@ -94,6 +94,16 @@ export function findClientKey(
        and (key.id = ${id}::uuid or key.hash = ${hash}::bytea)`);
 }
 
+/** Whether a rotated key has another secret that is valid. */
+export async function hasOtherSecret(db: Db, { id, identity }: KeyRow, at: Date): Promise<boolean> {
+  const { found } = await db.one<{ found: boolean }>(sql`
+    select exists (
+      select from key
+       where coalesce(identity, id) = ${identity} and id <> ${id} and revoked_at is null
+         and (expires_at is null or expires_at > ${at})) as found`);
+  return found;
+}
+
 export interface PageById {
   /** The id of the last item of the previous page. */
   readonly after: string | undefined;

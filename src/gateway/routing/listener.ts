@@ -51,6 +51,8 @@ const listenerTimes = {
   connectionsCheckingInterval: 5_000,
 };
 
+/** A client of HTTP/1.0 that names its version in the handshake is refused unless it is listed. */
+const ALPNProtocols = ['http/1.1', 'http/1.0'];
 /** The maximum time from a connection to the end of its TLS handshake. Node's default is two minutes. */
 const usualHandshakeMs = 10_000;
 
@@ -111,7 +113,7 @@ async function createServer(
     ),
   };
   const server = tls
-    ? createHttpsServer({ ...options, ...(await readTls(tls)), handshakeTimeout: handshakeMs }, listener)
+    ? createHttpsServer({ ...options, ...(await readTls(tls)), ALPNProtocols, handshakeTimeout: handshakeMs }, listener)
     : createHttpServer(options, listener);
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     if (isFull(socket)) socket.destroy();

@@ -1,13 +1,16 @@
 /** Generates secrets, and checks secrets that a user chooses in an environment variable or a file. */
 import { randomBytes } from 'node:crypto';
 
-/** The minimum length of any secret, in characters. Generated ones have at least 26. */
+/** The minimum length of any secret, in characters. Generated ones have 36. */
 export const minSecretLength = 16;
 const maxKeyLength = 200;
 
-/** 128 random bits, with a prefix that secret scanners can recognize. */
+/**
+ * 128 random bits, with a prefix that secret scanners can recognize. Lower-case: Routemaster's client takes only keys of the
+ * characters `[a-z0-9_-]`.
+ */
 export function newSecret(prefix: 'mrk_' | 'mrs_' | 'mrl_'): string {
-  return prefix + randomBytes(16).toString('base64url');
+  return prefix + randomBytes(16).toString('hex');
 }
 
 /** A key is sent in a header and, as a user name, before a colon. */
