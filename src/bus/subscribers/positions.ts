@@ -19,6 +19,9 @@ export async function positionAt(db: Db, point: LogPoint): Promise<number | unde
   return (await db.one<{ pos: number }>(sql`select find_bus_position(${point}::timestamptz) as pos`)).pos;
 }
 
+/** What decides which events belong to a subscriber, and to which of its strands. */
+type Matching = Pick<Terms, 'topics' | 'filter' | 'strands'>;
+
 /** Events of one strand. */
 interface StrandCount {
   readonly count: number;
@@ -46,7 +49,7 @@ export function addCounts(counts: Counts, more: Counts): void {
 }
 
 /** Counts the subscriber's events in a range, by strand. */
-export async function countEvents(db: Db, subscriber: string, terms: Terms, range: LogRange): Promise<Counts> {
+export async function countEvents(db: Db, subscriber: string, terms: Matching, range: LogRange): Promise<Counts> {
   const counts: Counts = new Map();
   if (range.from >= range.to || terms.topics.length === 0) return counts;
   if (terms.filter === null) {
@@ -62,9 +65,9 @@ export async function countEvents(db: Db, subscriber: string, terms: Terms, rang
   return counts;
 }
 
-const strandColumn = (terms: Terms) => sql`((e.key_hash::bigint & 4294967295) % ${terms.strands}::integer)::integer`;
+const strandColumn = (terms: Matching) => sql`((e.key_hash::bigint & 4294967295) % ${terms.strands}::integer)::integer`;
 
-function countAll(db: Db, subscriber: string, terms: Terms, { from, to }: LogRange) {
+function countAll(db: Db, subscriber: string, terms: Matching, { from, to }: LogRange) {
   return db.rows<{ strand: number; count: number; oldest: Date }>(sql`
     select ${strandColumn(terms)} as strand, count(*) as count, min(e.at) as oldest
       from bus_event e
@@ -77,7 +80,7 @@ const maxPageEvents = 5_000;
 
 type PageRow = { readonly seq: number; readonly strand: number; readonly at: Date; readonly body: string };
 
-function readPage(db: Db, subscriber: string, terms: Terms, { from, to }: LogRange): Promise<PageRow[]> {
+function readPage(db: Db, subscriber: string, terms: Matching, { from, to }: LogRange): Promise<PageRow[]> {
   return db.rows<PageRow>(sql`
     select e.seq, ${strandColumn(terms)} as strand, e.at, e.body
       from bus_event e
