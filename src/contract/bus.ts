@@ -57,8 +57,11 @@ export interface Outbound {
 }
 
 export interface CourierContext extends EngineContext {
-  /** This courier, and the number of other couriers. */
-  readonly courier: { readonly id: string; readonly others: () => number };
+  /**
+   * This courier, the number of other couriers, and those whose processes are known to be gone: what they hold may be taken back at
+   * once. A shell of an older build does not know the last ones.
+   */
+  readonly courier: { readonly id: string; readonly others: () => number; readonly lost?: () => readonly string[] };
   readonly outbound: Outbound;
 }
 

@@ -6,7 +6,10 @@ import type { TenantRow } from './queries.ts';
 /** A courier without a beat for this long is lost. Couriers beat every 2 s. */
 const courierSilentMs = 10_000;
 
-const isAlive = sql`courier.beat_at > clock_timestamp() - ${courierSilentMs} * interval '1 millisecond'`;
+/** Couriers whose process is gone are remembered for so long. After it, their errands have returned anyway. */
+const lostForMs = 600_000;
+
+const isAlive = sql`courier.lost_at is null and courier.beat_at > clock_timestamp() - ${courierSilentMs} * interval '1 millisecond'`;
 
 export interface CourierBeat {
   readonly id: string;
@@ -17,17 +20,33 @@ export interface CourierBeat {
   readonly tally: CourierTally | undefined;
 }
 
-/** Registers a courier or renews its beat; one that was removed as lost is registered again. Returns how many others live. */
-export async function beatCourier(db: Db, beat: CourierBeat): Promise<number> {
+export interface OtherCouriers {
+  /** How many others are alive. */
+  readonly alive: number;
+  /** Those of them on the same machine. */
+  readonly near: readonly { readonly id: string; readonly pid: number }[];
+  /** Couriers whose process is gone. */
+  readonly lost: readonly string[];
+}
+
+/** Registers a courier or renews its beat. One that was taken for lost, or was removed, counts again. */
+export async function beatCourier(db: Db, beat: CourierBeat): Promise<OtherCouriers> {
   const tally = beat.tally === undefined ? null : JSON.stringify(beat.tally);
-  const { others } = await db.one<{ others: number }>(sql`
+  const { others } = await db.one<{ others: OtherCouriers }>(sql`
     with beaten as (
       insert into courier (id, machine, pid, version, tally, started_at, beat_at)
       values (${beat.id}, ${beat.machine}, ${beat.pid}, ${beat.version}, ${tally}::jsonb, clock_timestamp(), clock_timestamp())
       on conflict (id) do update set
-        tally = coalesce(excluded.tally, courier.tally), beat_at = excluded.beat_at
+        tally = coalesce(excluded.tally, courier.tally), beat_at = excluded.beat_at, lost_at = null
     )
-    select count(*)::integer as others from courier where id <> ${beat.id} and ${isAlive}`);
+    select json_build_object(
+             'alive', count(*) filter (where ${isAlive}),
+             'near', coalesce(
+               json_agg(json_build_object('id', id, 'pid', pid)) filter (where machine = ${beat.machine} and lost_at is null), '[]'),
+             'lost', coalesce(
+               json_agg(id) filter (where lost_at > clock_timestamp() - ${lostForMs} * interval '1 millisecond'), '[]')) as others
+      from courier
+     where id <> ${beat.id}`);
   return others;
 }
 
@@ -40,9 +59,10 @@ export function forgetCouriers(db: Db, before: Date): Promise<number> {
   return db.exec(sql`delete from courier where beat_at < ${before}`);
 }
 
-/** Removes the courier of a process that is known to have ended. */
+/** Notes that a process has ended, so that the errands of its courier return at once. */
 export async function markCourierLost(db: Db, { machine, pid }: { machine: string; pid: number }): Promise<void> {
-  await db.exec(sql`delete from courier where machine = ${machine} and pid = ${pid}`);
+  await db.exec(sql`
+    update courier set lost_at = clock_timestamp() where machine = ${machine} and pid = ${pid} and lost_at is null`);
 }
 
 /** Tenants whose events are delivered: switched on, with subscribers, and usable as far as the launcher knows. */

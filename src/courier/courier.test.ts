@@ -1,4 +1,5 @@
 /** The shell of a courier against the contract: real databases, a real loader, and an engine whose bus is a small implementation. */
+import { spawnSync } from 'node:child_process';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { type Fleet, makeFleet, setDesired } from '../../test/harness/fleet.ts';
 import { until } from '../../test/harness/until.ts';
@@ -9,6 +10,8 @@ import { systemTime } from '../kernel/time.ts';
 import { makeDirectory } from '../control/directory.ts';
 import { courierTallies, readCourierStanding } from '../control/courier-queries.ts';
 import { engine } from '../engine/engine.ts';
+import { newId } from '../kernel/id.ts';
+import { machine } from '../kernel/process/machine.ts';
 import { silent } from '../kernel/log.ts';
 import { onPool, sql } from '../kernel/sql.ts';
 import { makeTelemetry } from '../kernel/telemetry.ts';
@@ -21,6 +24,8 @@ let couriers: CourierProcess[] = [];
 let steps: string[] = [];
 let busy = new Set<string>();
 let failing = new Set<string>();
+/** The lost couriers that the service of each tenant is told of. */
+const lostAt = new Map<string, () => readonly string[]>();
 
 beforeAll(async () => {
   fleet = await makeFleet(['a', 'b']);
@@ -35,6 +40,7 @@ afterAll(() => fleet.close());
 
 function smallCourier(ctx: CourierContext): Courier {
   const { name } = ctx.tenant;
+  lostAt.set(name, () => ctx.courier.lost?.() ?? []);
   const note = (step: string): unknown => steps.push(`${step} ${name}`);
   return {
     name: 'small',
@@ -156,6 +162,25 @@ it('a tenant whose service fails is retried, and does not disturb another', asyn
   await until('a is retried', has('start a'));
   expect(courier.phases()['running']).toBeGreaterThanOrEqual(1);
   expect(count('start b')).toBe(1);
+});
+
+it('a courier whose process is gone is noticed by another of its machine, and its services are woken and told', async () => {
+  busy.add('a');
+  await subscribe('a');
+  const [gone, elsewhere] = [newId(), newId()];
+  const { pid } = spawnSync(process.execPath, ['-e', '']);
+  for (const [id, where] of [
+    [gone, machine],
+    [elsewhere, 'another machine'],
+  ] as const)
+    await fleet.control.db.exec(sql`
+      insert into courier (id, machine, pid, version, started_at, beat_at) values (${id}, ${where}, ${pid}, '1', now(), now())`);
+  await start();
+  await until('a is told', () => lostAt.get('a')?.().includes(gone) || undefined);
+  expect(lostAt.get('a')?.()).not.toContain(elsewhere);
+  const { couriers: alive } = await readCourierStanding(fleet.control.db);
+  expect(alive.map(({ id }) => id)).not.toContain(gone);
+  await fleet.control.db.exec(sql`delete from courier where id in (${gone}, ${elsewhere})`);
 });
 
 it('couriers count each other, and their counters and standings are in their rows', async () => {

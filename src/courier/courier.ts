@@ -4,16 +4,24 @@
  *
  * 1. It registers in the control database and beats every 2 s, with its counters for metrics.
  * 2. It serves the tenants that are on and have subscribers (`tenants.ts`), any number of couriers beside each other.
- * 3. When a tenant changes, its service stops within 3 s, before the loader closes its connections.
+ * 3. It looks whether the processes of other couriers on its machine are gone; the errands of those return at once.
+ * 4. When a tenant changes, its service stops within 3 s, before the loader closes its connections.
  */
 import type { CourierContext } from '../contract/bus.ts';
 import type { EngineContext } from '../contract/context.ts';
 import { maxShownSubscribers } from '../contract/courier-tally.ts';
-import { beatCourier, listServedTenants, removeCourier } from '../control/courier-queries.ts';
+import {
+  beatCourier,
+  listServedTenants,
+  markCourierLost,
+  type OtherCouriers,
+  removeCourier,
+} from '../control/courier-queries.ts';
 import { newId } from '../kernel/id.ts';
 import type { Log } from '../kernel/log.ts';
 import { LogThrottle } from '../kernel/log-throttle.ts';
 import { machine } from '../kernel/process/machine.ts';
+import { isProcessRunning } from '../kernel/process/process-stat.ts';
 import { all, every, type Service, within } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
@@ -62,7 +70,7 @@ class RunningCourier {
   readonly #tenants: ServedTenants;
   readonly #throttle = new LogThrottle();
   readonly #unlisten: (() => void)[] = [];
-  #others = 0;
+  #others: OtherCouriers = { alive: 0, near: [], lost: [] };
   #talliedMs = Number.NEGATIVE_INFINITY;
   readonly service: Service;
 
@@ -109,7 +117,7 @@ class RunningCourier {
     const { outbound } = this.#options;
     return {
       ...ctx,
-      courier: { id: this.id, others: () => this.#others },
+      courier: { id: this.id, others: () => this.#others.alive, lost: () => this.#others.lost },
       outbound: { post: (request, signal) => outbound.post(request, signal) },
     };
   }
@@ -125,8 +133,21 @@ class RunningCourier {
     const { control, version } = this.#options;
     const isTallied = performance.now() - this.#talliedMs < tallyEveryMs;
     const tally = isTallied ? undefined : this.#tallies.tally;
+    const known = new Set(this.#others.lost);
     this.#others = await beatCourier(control, { id: this.id, machine, pid: process.pid, version, tally });
     if (!isTallied) this.#talliedMs = performance.now();
+    await this.#markGone();
+    if (this.#others.lost.some((id) => !known.has(id))) this.#tenants.wake(undefined);
+  }
+
+  /** A number may belong to another process by now: then the errands return once its courier has been silent for long enough. */
+  async #markGone(): Promise<void> {
+    const gone = this.#others.near.filter(({ pid }) => pid !== process.pid && !isProcessRunning(pid));
+    for (const { pid } of gone) await markCourierLost(this.#options.control, { machine, pid });
+    if (gone.length === 0) return;
+    const ids = new Set(gone.map(({ id }) => id));
+    const near = this.#others.near.filter(({ id }) => !ids.has(id));
+    this.#others = { ...this.#others, near, lost: [...this.#others.lost, ...ids] };
   }
 
   #listen(): void {

@@ -77,8 +77,11 @@ export interface Errands {
    * `errandTimes.unnamedMs` comes back, which is a loss.
    */
   beat(worker: string, held: readonly NamedErrand[], now: number): Promise<NamedErrand[]>;
-  /** Takes back what silent workers hold, and poisons what was lost too often. Returns how many came back or were poisoned. */
-  scrub(queue: ErrandQueue, silentBefore: number, mostLosses: number): Promise<number>;
+  /**
+   * Takes back what silent workers hold, and those that are known to be `lost`; poisons what was lost too often. Returns how many
+   * came back or were poisoned.
+   */
+  scrub(queue: ErrandQueue, silentBefore: number, mostLosses: number, lost?: readonly string[]): Promise<number>;
   /** The first thousand, by key. */
   poisoned(queue: ErrandQueue): Promise<PoisonedErrand[]>;
   /** Makes poisoned errands ready, and forgets their losses. Returns how many. */

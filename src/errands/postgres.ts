@@ -42,7 +42,8 @@ export function postgresErrands(db: Db): Errands {
       const lost = new Set(await beatErrands(db, worker, held, { at: new Date(now), unnamedMs, mostLosses }));
       return held.filter((_, i) => lost.has(i + 1));
     },
-    scrub: (queue, silentBefore, mostLosses) => scrubErrands(db, queue, new Date(silentBefore), mostLosses),
+    scrub: (queue, silentBefore, mostLosses, lost = []) =>
+      scrubErrands(db, queue, { silentBefore: new Date(silentBefore), mostLosses, lost }),
     poisoned: (queue) => listPoisoned(db, queue),
     revive: async (queue, keys) => (keys.length === 0 ? 0 : (await reviveErrands(db, queue, keys)).length),
     counts: (queue) => countErrands(db, queue),

@@ -118,11 +118,11 @@ export async function beatErrands(
 export async function scrubErrands(
   db: Db,
   queue: ErrandQueue,
-  silentBefore: Date,
-  mostLosses: number,
+  by: { readonly silentBefore: Date; readonly mostLosses: number; readonly lost: readonly string[] },
 ): Promise<number> {
   const { n } = await db.one<{ n: number }>(sql`
-    select scrub_errands(${queue}, ${silentBefore}::timestamptz, ${mostLosses}::integer) as n`);
+    select scrub_errands(
+      ${queue}, ${by.silentBefore}::timestamptz, ${by.mostLosses}::integer, ${by.lost}::uuid[]) as n`);
   return n;
 }
 

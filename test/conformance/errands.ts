@@ -306,6 +306,20 @@ export function describeErrands(name: string, makeBench: () => Promise<ErrandBen
         expect(await errands.scrub('aux', silentBefore, mostLosses)).toBe(1);
       });
 
+      it(`scrub on ${name} takes back at once what a worker holds whose process is gone`, async () => {
+        const [gone, beating] = [newId(), newId()];
+        await push('a', 'b');
+        const [a] = await take(1, start, gone);
+        const b = await take(1, start, beating);
+        await errands.beat(gone, named(a ? [a] : []), start);
+        await errands.beat(beating, named(b), start);
+        const silentBefore = start - silentMs;
+        expect(await errands.scrub('main', silentBefore, mostLosses)).toBe(0);
+        expect(await errands.scrub('main', silentBefore, mostLosses, [gone])).toBe(1);
+        expect(await counts()).toEqual({ ...none, ready: 1, pending: 1 });
+        expect(await errands.ack('main', gone, a ? [a] : [])).toEqual([]);
+      });
+
       it(`a worker on ${name} that was idle for long is not silent when it takes an errand`, async () => {
         await push('one');
         await errands.ack('main', worker, await take());

@@ -46,6 +46,7 @@ export interface ReaderState {
 interface TestCourier {
   readonly outbound?: Outbound;
   readonly others?: () => number;
+  readonly lost?: () => readonly string[];
   readonly id?: string;
   /** The test ends it by itself. */
   readonly isMortal?: boolean;
@@ -80,8 +81,15 @@ export class TestBus {
 
   /** Couriers that were not killed are stopped by `close`. */
   makeCourier(options: CourierOptions & TestCourier = {}): Courier {
-    const { outbound = this.outbound, others = () => 0, id = newId(), isMortal = false, ...rest } = options;
-    const ctx: CourierContext = { ...this.ctx, courier: { id, others }, outbound };
+    const {
+      outbound = this.outbound,
+      others = () => 0,
+      lost = () => [],
+      id = newId(),
+      isMortal = false,
+      ...rest
+    } = options;
+    const ctx: CourierContext = { ...this.ctx, courier: { id, others, lost }, outbound };
     const courier = makeCourier(ctx, rest);
     if (!isMortal) this.#couriers.add(courier);
     return courier;

@@ -83,6 +83,8 @@ class TenantCourier implements Courier {
   #beatAtMs = Number.NEGATIVE_INFINITY;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #scrubbedAtMs = Number.NEGATIVE_INFINITY;
+  /** Couriers whose processes are gone, at the last scrub. */
+  #knownLost: ReadonlySet<string> = new Set();
   #relayedAtMs = Number.NEGATIVE_INFINITY;
   /** A topic of Millrace itself has a subscriber. */
   #isFollowing = false;
@@ -268,7 +270,9 @@ class TenantCourier implements Courier {
   /** Looks for errands: due ones, ready ones, those of silent couriers. */
   async #look(nowMs: number): Promise<void> {
     this.#lookedAtMs = nowMs;
-    if (nowMs - this.#scrubbedAtMs >= errandTimes.scrubMs) await this.#scrub(nowMs);
+    const lost = this.#ctx.courier.lost?.() ?? [];
+    const isNewlyLost = lost.some((id) => !this.#knownLost.has(id));
+    if (isNewlyLost || nowMs - this.#scrubbedAtMs >= errandTimes.scrubMs) await this.#scrub(nowMs, lost);
     if (nowMs - this.#mendedAtMs >= courierTimes.mendMs) {
       this.#mendedAtMs = nowMs;
       const missing = await this.#store.mend();
@@ -353,11 +357,12 @@ class TenantCourier implements Courier {
     await this.#giveBack(this.#holdings.named(), 0);
   }
 
-  async #scrub(nowMs: number): Promise<void> {
+  async #scrub(nowMs: number, lost: readonly string[]): Promise<void> {
     this.#scrubbedAtMs = nowMs;
+    this.#knownLost = new Set(lost);
     const { telemetry, tenant } = this.#ctx;
     for (const queue of ['main', 'aux'] as const) {
-      const errands = await this.#errands.scrub(queue, nowMs - errandTimes.silentMs, errandLimits.mostLosses);
+      const errands = await this.#errands.scrub(queue, nowMs - errandTimes.silentMs, errandLimits.mostLosses, lost);
       if (errands === 0) continue;
       checkpoint('couriers.scrubbed');
       errandsScrubbed.emit(telemetry, { tenant: tenant.id, errands });

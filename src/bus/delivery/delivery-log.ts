@@ -3,11 +3,10 @@
  * safety: a courier that dies loses those of the last moments. The counts by minute, of all attempts, are written with them.
  */
 import type { BusStore, DeliveryRow } from '../store.ts';
+import { SuccessSampling } from '../success-sampling.ts';
 import { SubscriberMinutes } from './subscriber-minutes.ts';
 
 const deliveryLogLimits = {
-  /** Successes within a second that are kept. */
-  successes: 100,
   /** Rows of one statement. */
   rows: 500,
   /** Rows that wait for the database. Beyond that, successes are dropped first, then everything. */
@@ -19,8 +18,7 @@ export class DeliveryLog {
   readonly #onError: (error: unknown) => void;
   readonly #minutes = new SubscriberMinutes();
   #rows: DeliveryRow[] = [];
-  #second = 0;
-  #successes = 0;
+  readonly #sampling = new SuccessSampling();
   #writing: Promise<void> | undefined;
 
   constructor(store: Pick<BusStore, 'noteDeliveries' | 'countMinutes'>, onError: (error: unknown) => void) {
@@ -32,18 +30,8 @@ export class DeliveryLog {
   note(row: DeliveryRow, isSuccess: boolean, latenciesMs: readonly number[]): void {
     this.#minutes.count({ subscriber: row.subscriber, atMs: row.atMs, isSuccess, latenciesMs });
     if (this.#rows.length >= deliveryLogLimits.waiting) return;
-    if (isSuccess && !this.#isSampled(row.atMs)) return;
+    if (isSuccess && !this.#sampling.takes(row.atMs)) return;
     this.#rows.push(row);
-  }
-
-  #isSampled(atMs: number): boolean {
-    const second = Math.floor(atMs / 1_000);
-    if (second !== this.#second) {
-      this.#second = second;
-      this.#successes = 0;
-    }
-    this.#successes += 1;
-    return this.#successes <= deliveryLogLimits.successes;
   }
 
   /** Writes what was noted. Calls share a write that is under way. */

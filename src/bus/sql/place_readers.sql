@@ -31,7 +31,7 @@ begin
          queued = coalesce((select c.n from unnest(p_strands, p_counts) as c (strand, n) where c.strand = r.strand), 0),
          oldest_at = (select c.at from unnest(p_strands, p_oldest) as c (strand, at) where c.strand = r.strand),
          batch_end = null, attempts = 0, failures = 0, first_failed_at = null, leased_batch = null,
-         leased_events = null, leased_until = null
+         leased_events = null, leased_until = null, leased_at = null
    where r.subscriber_id = p_subscriber;
   return v_from;
 end $$;

@@ -14,6 +14,9 @@ import { strandOf } from '../strand.ts';
 import { type Filter, matches, parseFilter } from './filters.ts';
 import type { Terms } from './revisions.ts';
 
+/** What decides which events belong to a subscriber, and to which of its strands. */
+type Matching = Pick<Terms, 'topics' | 'filter' | 'strands'>;
+
 /** A point of the log: `now` (after the newest event), at the event with this number, or at a time. */
 export type LogPoint = string | Date;
 
@@ -51,7 +54,7 @@ export function addCounts(counts: Counts, more: Counts): void {
 }
 
 /** Counts the subscriber's events in a range, by strand. */
-export async function countEvents(db: Db, subscriber: string, terms: Terms, range: LogRange): Promise<Counts> {
+export async function countEvents(db: Db, subscriber: string, terms: Matching, range: LogRange): Promise<Counts> {
   const counts: Counts = new Map();
   if (range.from >= range.to || terms.topics.length === 0) return counts;
   if (terms.filter === null) {
@@ -71,9 +74,9 @@ export async function countEvents(db: Db, subscriber: string, terms: Terms, rang
 /** Events that are read at once: a few milliseconds of parsing. */
 const pageLimits = { events: 1_000, bytes: 256 * 1024 };
 
-const strandColumn = (terms: Terms) => sql`((e.key_hash::bigint & 4294967295) % ${terms.strands}::integer)::integer`;
+const strandColumn = (terms: Matching) => sql`((e.key_hash::bigint & 4294967295) % ${terms.strands}::integer)::integer`;
 
-function countAll(db: Db, subscriber: string, terms: Terms, { from, to }: LogRange) {
+function countAll(db: Db, subscriber: string, terms: Matching, { from, to }: LogRange) {
   return db.rows<{ strand: number; count: number; oldest: Date }>(sql`
     select ${strandColumn(terms)} as strand, count(*) as count, min(e.at) as oldest
       from bus_event e

@@ -12,6 +12,7 @@
 import { newId } from '../../kernel/id.ts';
 import type { Db } from '../../kernel/sql.ts';
 import { batchBody, BatchBuilder, batchId, closesAtMs } from '../delivery/batch.ts';
+import { SuccessSampling } from '../success-sampling.ts';
 import { type Subscription, Subscriptions, topicsAfter } from '../delivery/subscriptions.ts';
 import { readTopics } from '../postgres/log-queries.ts';
 import type { BusEvent } from '../store.ts';
@@ -20,6 +21,15 @@ import { leaseBatch, type PulledReader, readPulled, setAside } from './pull-quer
 import type { Subscriber } from './queries.ts';
 
 export const pullLeaseMs = 30_000;
+
+/** The delivery log of a fast consumer is bounded as that of a receiver. By the pool, so one for each tenant of this process. */
+const samplings = new WeakMap<object, SuccessSampling>();
+
+export function samplingOf({ pool }: BusContext): SuccessSampling {
+  const known = samplings.get(pool) ?? new SuccessSampling();
+  samplings.set(pool, known);
+  return known;
+}
 
 /** One page of the log, while a batch is gathered. */
 const pageLimits = { events: 1_000, bytes: 256 * 1024 };
@@ -122,6 +132,7 @@ async function lease(
     events: events.length,
     until,
     now: new Date(now),
+    isLogged: samplingOf(ctx).takes(now),
   });
   // another consumer was faster: look again
   if (attempt === undefined) return { nextAtMs: now };

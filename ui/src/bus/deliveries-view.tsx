@@ -109,8 +109,11 @@ function DeliveriesTable({ deliveries, open }: TableProps) {
   );
 }
 
+/** Codes of batches that a consumer pulls, which have no status: it got one, or acknowledged it. */
+const pulled: ReadonlySet<string> = new Set(['handed_out', 'acked']);
+
 export function AnswerOf({ delivery: { status, code } }: { readonly delivery: Pick<Delivery, 'status' | 'code'> }) {
-  const isTaken = status !== null && status >= 200 && status < 300;
+  const isTaken = status === null ? code !== null && pulled.has(code) : status >= 200 && status < 300;
   return (
     <span className="bus-state" data-tone={isTaken ? 'well' : 'bad'}>
       {status ?? code ?? 'no answer'}

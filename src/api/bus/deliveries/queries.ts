@@ -1,4 +1,5 @@
 /** Statements about deliveries and dead letters, newest first. */
+import { pullCodes } from '../../../bus/subscribers/pull-queries.ts';
 import { allOf, type Db, type Sql, sql } from '../../../kernel/sql.ts';
 
 export type DeliveryRow = {
@@ -24,10 +25,14 @@ export interface DeliveryPage {
   readonly limit: number;
 }
 
+/** Of batches that were pulled: they have no status. */
+const successes = sql`(${pullCodes.handedOut}::text, ${pullCodes.acknowledged}::text)`;
+
 export function listDeliveries(db: Db, page: DeliveryPage): Promise<DeliveryRow[]> {
   const conditions: Sql[] = [sql`subscriber_id = ${page.subscriber}`];
   if (page.before) conditions.push(sql`(at, id) < (${page.before.at}::timestamptz, ${page.before.id}::bigint)`);
-  if (page.failed) conditions.push(sql`(status is null or status not between 200 and 299)`);
+  if (page.failed)
+    conditions.push(sql`(status is null or status not between 200 and 299) and coalesce(code, '') not in ${successes}`);
   if (page.batch !== undefined) conditions.push(sql`batch = ${page.batch}`);
   return db.rows<DeliveryRow>(sql`
     select ${columns} from delivery where ${allOf(conditions)} order by at desc, id desc limit ${page.limit}`);

@@ -1,6 +1,6 @@
 /** Handlers of pull: fetch a batch, acknowledge it, give it back, or keep it longer. */
 import { type HeldBatch, ackBatch, extendBatch, nackBatch } from '../../../bus/subscribers/pull-queries.ts';
-import { pullLeaseMs, type PulledBatch, takeBatch } from '../../../bus/subscribers/pull.ts';
+import { pullLeaseMs, type PulledBatch, samplingOf, takeBatch } from '../../../bus/subscribers/pull.ts';
 import type { Subscriber } from '../../../bus/subscribers/queries.ts';
 import type { Caller } from '../../../contract/roles.ts';
 import { MillraceError } from '../../../errors.ts';
@@ -82,11 +82,14 @@ export const pullHandlers: ApiHandlers<Endpoints> = {
   'GET /bus/subscriber/batch': fetchBatch,
   'POST /bus/subscriber/batch/{id}/ack': async ({ params, body, caller }, ctx) => {
     const batch = await heldBatch(ctx, caller, params.id, body.lease);
-    requireHeld(await ackBatch(ctx.db, batch), params.id);
+    const now = ctx.time.now();
+    const spoken = { now: new Date(now), isLogged: samplingOf(ctx).takes(now) };
+    requireHeld(await ackBatch(ctx.db, batch, spoken), params.id);
   },
   'POST /bus/subscriber/batch/{id}/nack': async ({ params, body, caller }, ctx) => {
     const batch = await heldBatch(ctx, caller, params.id, body.lease);
-    requireHeld(await nackBatch(ctx.db, batch, new Date(ctx.time.now() + body.delay)), params.id);
+    const now = ctx.time.now();
+    requireHeld(await nackBatch(ctx.db, batch, new Date(now + body.delay), new Date(now)), params.id);
   },
   'POST /bus/subscriber/batch/{id}/extend': async ({ params, body, caller }, ctx) => {
     const until = new Date(ctx.time.now() + pullLeaseMs);
