@@ -19,13 +19,12 @@ import { openPool } from '../src/postgres/pool/pool.ts';
 import { migrateTenant } from '../src/tenants/install.ts';
 import { restMs } from './commits.ts';
 import { atEnd } from './ending.ts';
-import { openGraphile, type Rival } from './graphile.ts';
+import { batch, connections, openGraphile, type Rival, vacuum } from './graphile.ts';
 import type { Options } from './options.ts';
 import { mean, percentiles } from './percentiles.ts';
 import { aim, figure, type Report, type Result } from './report.ts';
 import { startServer } from './server.ts';
 
-const batch = 500;
 const rounds = 3;
 
 interface Rates {
@@ -75,13 +74,19 @@ export async function errands(options: Options, report: Report): Promise<Result>
 interface Own {
   readonly pool: Pool;
   readonly errands: Errands;
+  readonly vacuum: () => Promise<unknown>;
   close(): Promise<void>;
 }
 
 function openOwn(address: Address): Own {
-  const options = { schema: 'millrace', application: 'millrace bench', max: 4, allowPooler: false } as const;
+  const options = { schema: 'millrace', application: 'millrace bench', max: connections, allowPooler: false } as const;
   const pool = openPool({ address, ...options, onError: () => {} });
-  return { pool, errands: postgresErrands(onPool(pool)), close: atEnd(() => pool.end()) };
+  return {
+    pool,
+    errands: postgresErrands(onPool(pool)),
+    vacuum: () => pool.query(`${vacuum} errand`),
+    close: atEnd(() => pool.end()),
+  };
 }
 
 interface Stage {
@@ -109,15 +114,15 @@ async function takeTurns({ own, rival, count, report }: Stage, turns: number): P
             'aux',
             part.map((key) => ({ key })),
           ),
+        own.vacuum,
         () => drainOwn(own.errands, count),
       ),
     );
-    // the scheduler of a tenant does so each second
-    await own.pool.query('vacuum (truncate off, skip_locked, parallel 0) errand');
     rivals.push(
       await ratesOf(
         keys,
         (part) => rival.push(part),
+        rival.vacuum,
         () => rival.drain(count),
       ),
     );
@@ -129,14 +134,18 @@ async function takeTurns({ own, rival, count, report }: Stage, turns: number): P
 async function ratesOf(
   keys: readonly string[],
   push: (part: readonly string[]) => Promise<unknown>,
+  vacuum: () => Promise<unknown>,
   drain: () => Promise<void>,
 ): Promise<Rates> {
   const startedMs = performance.now();
   for (let i = 0; i < keys.length; i += batch) await push(keys.slice(i, i + batch));
-  const pushedMs = performance.now();
+  const pushMs = performance.now() - startedMs;
+  // what died in the turn before is removed, and plans are made for a full table
+  await vacuum();
+  const drainedFromMs = performance.now();
   await drain();
   const perSecond = (ms: number): number => (keys.length / ms) * 1_000;
-  return { push: perSecond(pushedMs - startedMs), drain: perSecond(performance.now() - pushedMs) };
+  return { push: perSecond(pushMs), drain: perSecond(performance.now() - drainedFromMs) };
 }
 
 async function drainOwn(all: Errands, count: number): Promise<void> {

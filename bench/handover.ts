@@ -2,32 +2,22 @@
  * `bench -- handover`: on an idle system, the time from a worker's report of a parent run to its claim of the child run.
  * A job of two tasks is fired again and again; each firing waits until the previous one has come to rest.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { engineVersion } from '../src/engine/engine.ts';
 import { newId } from '../src/kernel/id.ts';
-import { silent } from '../src/kernel/log.ts';
-import type { Service } from '../src/kernel/service.ts';
-import { sql } from '../src/kernel/sql.ts';
 import type { Address } from '../src/postgres/address.ts';
-import { makeRuntimes } from '../src/runtimes/runtimes.ts';
-import { type Answer, type Carry, overNetwork } from '../src/worker/transport.ts';
-import type { WorkerOptions } from '../src/worker/settings.ts';
-import { makeWorker } from '../src/worker/worker.ts';
-import { measureCommits, repeated, restMs } from './commits.ts';
-import { atEnd } from './ending.ts';
+import { overNetwork } from '../src/worker/transport.ts';
+import { measureCommits, repeated } from './commits.ts';
 import { type Hops, measureHops } from './hops.ts';
 import { startInProcess } from './in-process.ts';
 import type { Options } from './options.ts';
+import { startPairs, type Wire } from './pairs.ts';
 import { type Percentiles, percentiles } from './percentiles.ts';
 import { startUp } from './product.ts';
 import { profilingSettings } from './profile.ts';
 import { aim, figure, type Report, type Result } from './report.ts';
 import { type Server, startServer } from './server.ts';
-import { controlDatabase, openTenant, type Tenant, tenantDatabase } from './tenant.ts';
-import { chainOf } from './workloads.ts';
+import { controlDatabase, openTenant, tenantDatabase } from './tenant.ts';
 
 const warmUps = 50;
-const stuckMs = 10_000;
 
 export async function handover(options: Options, report: Report): Promise<Result> {
   const server = await startServer(options, options.profile === undefined ? {} : profilingSettings);
@@ -116,81 +106,17 @@ async function freshControl(server: Server): Promise<Address> {
   return server.fresh(controlDatabase);
 }
 
-interface Wire {
-  readonly carry: Carry;
-  readonly url: string;
-  readonly key: string;
-}
-
 async function measure(
   server: Server,
   control: Address,
   wire: Wire,
   { seconds, quick }: Options,
 ): Promise<Percentiles> {
-  const watch = new Watch(wire.carry);
-  const worker = workerOn({ ...wire, carry: watch.carry });
-  await worker.start();
-  const stopWorker = atEnd(() => worker.stop());
   const tenant = await openTenant(control, server.address(tenantDatabase));
-  await tenant.apply([{ ...chainOf(2), name: 'pair' }]);
-  const { id } = await tenant.db.one<{ id: string }>(sql`select id from trigger`);
-  for (let i = 0; i < (quick ? 5 : warmUps); i++) await watch.handover(tenant, id, i);
-  watch.samples.length = 0;
-  const until = performance.now() + seconds * 1_000;
-  for (let i = warmUps; performance.now() < until; i++) await watch.handover(tenant, id, i);
+  const pairs = await startPairs(wire, tenant);
+  await pairs.handOver({ count: quick ? 5 : warmUps });
+  const samples = await pairs.handOver({ ms: seconds * 1_000 });
   await tenant.close();
-  await stopWorker();
-  return percentiles(watch.samples);
-}
-
-function workerOn({ carry, url, key }: Wire): Service {
-  const runtimes: WorkerOptions['runtimes'] = (worker) =>
-    makeRuntimes(['none'], { functions: {}, environment: {}, worker });
-  return makeWorker({ id: newId(), name: 'bench', version: engineVersion, url, key, carry, runtimes, log: silent });
-}
-
-/** Intercepts the worker's requests and takes the time of its reports and claims. */
-class Watch {
-  readonly samples: number[] = [];
-  readonly carry: Carry;
-  readonly #firstMs = Date.now() - 24 * 3_600_000;
-  #reportedAt: number | undefined;
-  #claims = 0;
-  #reports = 0;
-
-  constructor(carry: Carry) {
-    this.carry = async (message, signal) => {
-      const { pathname } = message.url;
-      const isReport = pathname.endsWith('/report');
-      if (isReport) this.#reportedAt = performance.now();
-      const answer = await carry(message, signal);
-      const at = performance.now();
-      if (isReport) this.#reports++;
-      if (isReport || pathname.endsWith('/claim')) this.#recordRuns(answer, at);
-      return answer;
-    };
-  }
-
-  /** Fires the pair once and waits until its second run has been reported and the system is idle again. */
-  async handover(tenant: Tenant, triggerId: string, number: number): Promise<void> {
-    this.#claims = 0;
-    this.#reports = 0;
-    this.#reportedAt = undefined;
-    await tenant.fire([{ triggerId, instantMs: this.#firstMs + number * 1_000 }]);
-    const firedAt = performance.now();
-    while (this.#reports < 2) {
-      if (performance.now() - firedAt > stuckMs) throw new Error(`a run has not ended within ${stuckMs / 1_000} s`);
-      await sleep(1);
-    }
-    await sleep(restMs);
-  }
-
-  /** The answer to a claim has a list of runs, the answer to a report has such a list for each set of places. */
-  #recordRuns(answer: Answer, at: number): void {
-    const { runs = [] } = ('made' in answer ? answer.made : JSON.parse(answer.text)) as { runs?: unknown[] };
-    if (runs.flat().length === 0) return;
-    this.#claims += runs.flat().length;
-    if (this.#claims === 2 && this.#reportedAt !== undefined) this.samples.push(at - this.#reportedAt);
-  }
+  await pairs.stop();
+  return percentiles(samples);
 }

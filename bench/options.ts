@@ -1,5 +1,6 @@
 /** The command line of `npm run bench`. */
 import { parseArgs } from 'node:util';
+import { type BusPartName, busPartNames } from './bus/part-names.ts';
 import { type HarmName, harmNames } from './harms.ts';
 import { type WorkloadName, workloadNames } from './workloads.ts';
 
@@ -28,6 +29,7 @@ export interface Options {
   readonly seconds: number;
   readonly workload: WorkloadName | undefined;
   readonly harm: HarmName | 'villains' | undefined;
+  readonly part: BusPartName | undefined;
   readonly workers: number;
   readonly old: number;
   readonly snapshot: boolean;
@@ -66,7 +68,10 @@ export const usage = `npm run bench -- NAME [flags]
   --profile DIR    of handover and bus, too: time by statement, and profiles of Node in DIR; of burst: profiles of Node
 
   of isolation only:
-  --harm NAME      ${harmNames.join(', ')}, villains; all`;
+  --harm NAME      ${harmNames.join(', ')}, villains; all
+
+  of bus only:
+  --part NAME      ${busPartNames.join(', ')}; all`;
 
 const flags = {
   json: { type: 'boolean', default: false },
@@ -76,6 +81,7 @@ const flags = {
   seconds: { type: 'string' },
   workload: { type: 'string' },
   harm: { type: 'string' },
+  part: { type: 'string' },
   workers: { type: 'string' },
   old: { type: 'string' },
   runs: { type: 'string' },
@@ -100,6 +106,7 @@ export function readOptions(args: readonly string[]): Options {
     seconds: number('seconds', values.seconds) ?? (quick ? 0.3 : 10),
     workload: values.workload === undefined ? undefined : oneOf(workloadNames, 'workload', values.workload),
     harm: values.harm === undefined ? undefined : oneOf([...harmNames, 'villains' as const], 'harm', values.harm),
+    part: values.part === undefined ? undefined : oneOf(busPartNames, 'part', values.part),
     workers: number('workers', values.workers) ?? 0,
     old: number('old', values.old) ?? 0,
     runs: number('runs', values.runs) ?? 0,

@@ -19,6 +19,8 @@ export interface Flood extends Target {
   readonly ms: number;
 }
 
+type Extent = { readonly count: number } | { readonly ms: number };
+
 export interface Flooded {
   /** Events that were acknowledged. */
   readonly events: number;
@@ -43,11 +45,16 @@ export function makePublisher() {
       return { events, ms: performance.now() - startedMs, startedNs: `${startedNs}` };
     },
 
-    /** Publishes single events, each with the time when it was sent, and rests after each. Returns the milliseconds of each call. */
-    async trickle({ count, restMs, ...target }: Target & { count: number; restMs: number }): Promise<number[]> {
+    /**
+     * Publishes single events, so many or for so long, each with the time when it was sent, and rests after each. Returns the
+     * milliseconds of each call.
+     */
+    async trickle({ restMs, ...target }: Target & { restMs: number } & Extent): Promise<number[]> {
       const connection = await open(target);
       const times: number[] = [];
-      for (let i = 0; i < count; i++) {
+      const untilMs = 'ms' in target ? performance.now() + target.ms : Number.POSITIVE_INFINITY;
+      const count = 'count' in target ? target.count : Number.POSITIVE_INFINITY;
+      for (let i = 0; i < count && performance.now() < untilMs; i++) {
         const startedMs = performance.now();
         await connection.post(renderRequest(target, makeEvent(i, `${nowNs()}`)));
         times.push(performance.now() - startedMs);
@@ -71,9 +78,10 @@ async function floodOne(flood: Flood, requests: readonly Buffer[], offset: numbe
 }
 
 function renderRequest({ url, topic, key }: Target, body: string): Buffer {
+  const { host, pathname } = new URL(url);
   const head = [
-    `POST /bus/topics/${topic} HTTP/1.1`,
-    `Host: ${new URL(url).host}`,
+    `POST ${pathname.replace(/\/$/, '')}/bus/topics/${topic} HTTP/1.1`,
+    `Host: ${host}`,
     `Authorization: Bearer ${key}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,

@@ -7,7 +7,7 @@
  */
 import type { Db } from '../kernel/sql.ts';
 import { ClaimFloor } from '../postgres/claim-floor.ts';
-import { errandLimits, type ErrandQueue, type Errands, errandTimes, type TakenErrand } from './contract.ts';
+import { errandLimits, type ErrandQueue, type Errands, errandTimes } from './contract.ts';
 import {
   ackErrands,
   acquireErrands,
@@ -59,10 +59,10 @@ function makeAcquire(db: Db): Errands['acquire'] {
     const floor = floors[queue];
     const startedMs = performance.now();
     const at = new Date(now);
-    const rows = await acquireErrands(db, queue, { worker, most, at, floor: floor.current(startedMs) });
+    const { errands, firstId } = await acquireErrands(db, queue, { worker, most, at, floor: floor.current(startedMs) });
     const atMs = performance.now();
-    floor.note(db, { atMs, tookMs: atMs - startedMs }, rows[0]?.id);
-    return rows.map(({ key, lease, attempts }): TakenErrand => ({ key, lease, attempts }));
+    floor.note(db, { atMs, tookMs: atMs - startedMs }, firstId);
+    return errands;
   };
 }
 

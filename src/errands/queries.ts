@@ -9,9 +9,22 @@ import {
   type NamedErrand,
   type PoisonedErrand,
   type ReturnedErrand,
+  type TakenErrand,
 } from './contract.ts';
 
-export type TakenRow = { readonly id: number; readonly key: string; readonly lease: number; readonly attempts: number };
+/** Lists of the same length; null: none was ready. */
+type TakenRow = {
+  readonly first_id: number;
+  readonly keys: readonly string[] | null;
+  readonly leases: readonly number[];
+  readonly attempts: readonly number[];
+};
+
+export interface Taken {
+  readonly errands: TakenErrand[];
+  /** The lowest position in the queue of those that were taken. */
+  readonly firstId: number | undefined;
+}
 
 const keysOf = (held: readonly { readonly key: string }[]): string[] => held.map(({ key }) => key);
 const leasesOf = (held: readonly HeldErrand[]): number[] => held.map(({ lease }) => lease);
@@ -39,15 +52,18 @@ export async function nextDueErrand(db: Db, queue: ErrandQueue): Promise<Date | 
   return at;
 }
 
-export function acquireErrands(
+export async function acquireErrands(
   db: Db,
   queue: ErrandQueue,
   by: { readonly worker: string; readonly most: number; readonly at: Date; readonly floor: number | null },
-): Promise<TakenRow[]> {
-  return db.rows<TakenRow>(sql`
-    select id, key, lease, attempts
+): Promise<Taken> {
+  const { first_id, keys, leases, attempts } = await db.one<TakenRow>(sql`
+    select first_id, keys, leases, attempts
       from acquire_errands(
         ${queue}, ${by.worker}::uuid, ${by.most}::integer, ${by.at}::timestamptz, coalesce(${by.floor}::bigint, 0))`);
+  if (keys === null) return { errands: [], firstId: undefined };
+  const errands = keys.map((key, i) => ({ key, lease: leases[i] ?? 0, attempts: attempts[i] ?? 0 }));
+  return { errands, firstId: first_id };
 }
 
 /** Returns the positions, from 1, of those that the worker no longer held; null: it held all. So do the next two. */

@@ -61,6 +61,31 @@ it.each([['catchup', { late: percentiles }, 2]])(
   240_000,
 );
 
+const busFigures = {
+  commit: percentiles,
+  accepted: percentiles,
+  received: percentiles,
+  well: percentiles,
+  hangs: percentiles,
+  drips: percentiles,
+  handoverAlone: percentiles,
+  handoverSame: percentiles,
+  handoverAnother: percentiles,
+};
+
+it('bus prints a target for each of its measures, and every event arrives', async () => {
+  const result = (await bench('bus')) as { rate: number; raw: number; ratio: number };
+  const aims = Array.from({ length: 9 }, () => aim);
+  expect(result).toMatchObject({ name: 'bus', percentiles: busFigures, machine, aims });
+  expect(result.ratio).toBeCloseTo(result.rate / result.raw);
+}, 240_000);
+
+it('errands prints its rate beside that of graphile-worker', async () => {
+  const result = (await bench('errands')) as { rate: number; raw: number; ratio: number };
+  expect(result).toMatchObject({ name: 'errands', percentiles: { idle: percentiles }, machine, aims: [aim, aim] });
+  expect(result.ratio).toBeCloseTo(result.rate / result.raw);
+}, 240_000);
+
 it('an unknown benchmark is refused with the list of benchmarks', async () => {
   await expect(bench('speed')).rejects.toMatchObject({
     code: 2,
@@ -78,6 +103,7 @@ describe.skipIf(!needs('postgresql'))('On the server of --database, here Debianâ
     ['dag', {}, 1],
     ['handover', { inProcess: percentiles, overHttp: percentiles, hop: percentiles }, 5],
     ['burst', { started: percentiles, fan: percentiles, triggers: percentiles, commit: percentiles }, 3],
+    ['bus', busFigures, 9],
   ])(
     '%s tells its percentiles and aims, names the server and leaves no database behind',
     async (name, told, aims) => {

@@ -35,6 +35,7 @@ export class AckWindow {
   /** Waits for all. */
   async settle(): Promise<Standing> {
     let standing: Standing = 'held';
+    if (this.#unacked.length > 0) this.#acks.hurry();
     for (const { to, result } of this.#unacked.splice(0)) {
       const answer = await result;
       if (answer === 'failed') standing = 'moved';

@@ -25,12 +25,17 @@ export class OwnPage {
   async after(subscription: Subscription, after: number, to: number, read: () => Promise<Page>): Promise<Page> {
     const kept = this.#kept;
     if (kept?.subscription === subscription && kept.after <= after && after < kept.lookedTo) {
-      const events = kept.events.filter(({ seq }) => seq > after && seq <= to);
-      this.#kept = { ...kept, after, events: kept.events.filter(({ seq }) => seq > after) };
-      return { events, lookedTo: Math.min(to, kept.lookedTo) };
+      const events = startAfter(kept.events, after);
+      this.#kept = { ...kept, after, events };
+      return { events: events.filter(({ seq }) => seq <= to), lookedTo: Math.min(to, kept.lookedTo) };
     }
     const page = await read();
     this.#kept = { ...page, subscription, after };
     return page;
   }
+}
+
+function startAfter(events: readonly BusEvent[], after: number): readonly BusEvent[] {
+  const first = events.findIndex(({ seq }) => seq > after);
+  return first === -1 ? [] : events.slice(first);
 }

@@ -20,7 +20,7 @@ export interface Sending {
 
 export function makeRequest(receiver: Receiver, sending: Sending, secrets: Secrets): OutboundRequest {
   const seconds = Math.floor(sending.nowMs / 1_000);
-  const keys = receiver.secrets.map((secret) => secrets.decrypt(secret));
+  const keys = receiver.secrets.map((secret) => decrypt(secrets, secret));
   return {
     url: receiver.callback,
     body: sending.body,
@@ -29,7 +29,7 @@ export function makeRequest(receiver: Receiver, sending: Sending, secrets: Secre
     headers: {
       // receivers compare it byte for byte: no charset
       'content-type': 'application/json',
-      ...(receiver.credential && { authorization: basic(secrets.decrypt(receiver.credential)) }),
+      ...(receiver.credential && { authorization: basic(decrypt(secrets, receiver.credential)) }),
       'webhook-id': sending.batch,
       'webhook-timestamp': String(seconds),
       ...(keys.length > 0 && { 'webhook-signature': signBatch(keys, sending.batch, seconds, sending.body) }),
@@ -38,6 +38,17 @@ export function makeRequest(receiver: Receiver, sending: Sending, secrets: Secre
       traceparent: traceParent(sending.batch),
     },
   };
+}
+
+/** What is sealed in these bytes, for as long as the reader that they were loaded with. */
+const opened = new WeakMap<Buffer, Buffer>();
+
+function decrypt(secrets: Secrets, sealed: Buffer): Buffer {
+  const known = opened.get(sealed);
+  if (known !== undefined) return known;
+  const plain = secrets.decrypt(sealed);
+  opened.set(sealed, plain);
+  return plain;
 }
 
 function basic(user: Buffer): string {

@@ -15,6 +15,8 @@ export const tailLimits = {
   page: { events: 1_000, bytes: 1024 * 1024 },
   /** Bytes of a page that one reader reads and keeps: 64 MiB for the 512 readers of a tenant that a courier holds. */
   ownPage: { events: 1_000, bytes: 128 * 1024 },
+  /** Of the kept events that a reader is given at once: a batch rarely needs more. */
+  nearEvents: 1_000,
   /** Kept for readers. A reader further behind reads by itself. */
   keptEvents: 10_000,
   keptBytes: 8 * 1024 * 1024,
@@ -115,7 +117,9 @@ export class Tail {
   ): Promise<{ readonly events: readonly BusEvent[]; readonly lookedTo: number }> {
     if (this.isNear(after)) {
       const first = this.#indexAfter(after);
-      return { events: this.#kept.slice(first, this.#indexAfter(to)), lookedTo: to };
+      const end = this.#indexAfter(to);
+      const events = this.#kept.slice(first, Math.min(end, first + tailLimits.nearEvents));
+      return { events, lookedTo: first + events.length < end ? (events.at(-1)?.seq ?? to) : to };
     }
     return this.#store.readTopics({ after, to, topics: topicsAfter(subscription, after) }, tailLimits.ownPage);
   }

@@ -1,7 +1,7 @@
 /** Statements about the bus log and its subscriptions. */
 import { type Db, sql } from '../../kernel/sql.ts';
 import type { BusEvent, BusState, FannedOut, FanOut, PageLimits } from '../store.ts';
-import { type EventRow, type SubscriptionRow, toEvent, toRevisions } from './rows.ts';
+import { type PageRow, type SubscriptionRow, toEvents, toRevisions } from './rows.ts';
 
 export function readState(db: Db): Promise<BusState> {
   return db.one<BusState & object>(sql`select fanned, revision from bus_state where one`);
@@ -24,10 +24,10 @@ export async function readRevisions(
 }
 
 export async function readPage(db: Db, after: number, to: number, limits: PageLimits): Promise<BusEvent[]> {
-  const rows = await db.rows<EventRow>(sql`
-    select seq, topic_id, key_hash, target, at, body
+  const row = await db.one<PageRow>(sql`
+    select numbers, topics, hashes, targets, times, bodies
       from read_bus_page(${after}::bigint, ${to}::bigint, ${limits.events}::integer, ${limits.bytes}::integer)`);
-  return rows.map(toEvent);
+  return toEvents(row);
 }
 
 export async function readTopics(
@@ -35,13 +35,12 @@ export async function readTopics(
   range: { readonly after: number; readonly to: number; readonly topics: readonly number[] },
   limits: PageLimits,
 ): Promise<{ events: BusEvent[]; lookedTo: number }> {
-  const rows = await db.rows<EventRow>(sql`
-    select seq, topic_id, key_hash, target, at, body
+  const row = await db.one<PageRow & { readonly looked_to: number }>(sql`
+    select numbers, topics, hashes, targets, times, bodies, looked_to
       from read_bus_topics(
         ${range.after}::bigint, ${range.to}::bigint, ${range.topics}::integer[], ${limits.events}::integer,
         ${limits.bytes}::integer)`);
-  const end = rows.pop();
-  return { events: rows.map(toEvent), lookedTo: end?.seq ?? range.after };
+  return { events: toEvents(row), lookedTo: row.looked_to };
 }
 
 type FanOutRow = {

@@ -1,25 +1,44 @@
 /** Rows of the bus's tables, and what couriers make of them. */
 import type { BusEvent, BusState, HeldReader, LoadedReader, Receiver, RevisionRow } from '../store.ts';
 
-export type EventRow = {
-  readonly seq: number;
-  readonly topic_id: number | null;
-  readonly key_hash: number;
-  readonly target: string | null;
-  readonly at: Date;
-  readonly body: string;
+/** A page of the log: a list for each column. All are null if there is no event. */
+export type PageRow = {
+  readonly numbers: readonly number[] | null;
+  readonly topics: readonly number[] | null;
+  readonly hashes: readonly number[] | null;
+  /** Null: no event has a target. */
+  readonly targets: readonly (string | null)[] | null;
+  readonly times: readonly number[] | null;
+  /** Separated by a control character, which no JSON text contains. */
+  readonly bodies: string | null;
 };
 
-export function toEvent({ seq, topic_id, key_hash, target, at, body }: EventRow): BusEvent {
-  return {
-    seq,
-    topicId: topic_id ?? 0,
-    keyHash: key_hash,
-    target,
-    atMs: at.getTime(),
-    body,
-    bytes: Buffer.byteLength(body),
-  };
+const bodySeparator = '\x01';
+/**
+ * A body that is cut out of a page keeps the whole page in memory. A receiver that hangs keeps its batch, so with 256 of them this is
+ * at most 64 MiB. Bodies of larger pages are copied.
+ */
+const maxSharedLength = 256 * 1024;
+
+export function toEvents({ numbers, topics, hashes, targets, times, bodies }: PageRow): BusEvent[] {
+  if (numbers === null || bodies === null) return [];
+  const isShared = bodies.length <= maxSharedLength;
+  return bodies.split(bodySeparator).map((part, i) => {
+    const body = isShared ? part : copyOf(part);
+    return {
+      seq: numbers[i] ?? 0,
+      topicId: topics?.[i] ?? 0,
+      keyHash: hashes?.[i] ?? 0,
+      target: targets?.[i] ?? null,
+      atMs: times?.[i] ?? 0,
+      body,
+      bytes: Buffer.byteLength(body),
+    };
+  });
+}
+
+function copyOf(text: string): string {
+  return Buffer.from(text).toString();
 }
 
 export type SubscriptionRow = BusState & {

@@ -1,6 +1,6 @@
 /**
  * The place where events arrive. Requests that arrive while a group is being committed share the next one: one group of a tenant
- * is under way at a time, which measured faster than two. Large groups of one tenant take turns while others are at work.
+ * is under way at a time, which measured faster than two. Floods have a pace while others are at work (`publish-pace.ts`).
  *
  * The number of waiting events is limited, so that a database that hangs does not fill the memory. Further requests are rejected
  * with 429.
@@ -11,6 +11,7 @@ import type { Loader } from '../../loader/loader.ts';
 import type { BatchTurns } from '../claims/batch-turns.ts';
 import { TenantDesk } from '../desks/tenant-desk.ts';
 import { requireGroup } from '../routing/capabilities.ts';
+import { PublishPace } from './publish-pace.ts';
 
 const publishLimits = {
   /** Events of one commit. */
@@ -40,17 +41,18 @@ export class PublishDesk {
 
   constructor({ loader, turns, limits }: PublishDeskOptions) {
     this.#limits = { ...publishLimits, ...limits };
+    const pace = new PublishPace(turns);
     this.#desk = new TenantDesk({
       apply: (tenantId, posts) => {
         const events = posts.reduce((sum, post) => sum + this.#weigh(post), 0);
-        return turns.report(tenantId, events, () =>
+        return pace.run(tenantId, events, () =>
           loader.use(tenantId, async ({ engine, ctx, row }) =>
             requireGroup(engine, 'bus', row.name).publish(ctx, posts),
           ),
         );
       },
       sizeOf: (post) => this.#weigh(post),
-      largestBatch: (tenantId) => Math.min(this.#limits.group, turns.maxBatch(tenantId)),
+      largestBatch: (tenantId) => Math.min(this.#limits.group, pace.maxGroup(tenantId)),
       batchesAtOnce: 1,
     });
   }

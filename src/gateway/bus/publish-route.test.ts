@@ -9,6 +9,7 @@ import { makeTelemetry } from '../../kernel/telemetry.ts';
 import { guards } from '../routing/gateway.ts';
 import { type Listener, makeListener } from '../routing/listener.ts';
 import { makeBusFetch } from './bus-fetch.ts';
+import { BatchTurns } from '../claims/batch-turns.ts';
 import { PublishDesk } from './publish-desk.ts';
 import { makePublishRoute } from './publish-route.ts';
 
@@ -192,8 +193,8 @@ it('a repeated Idempotency-Key is marked in the answer', async () => {
 
 it('beyond the limit of waiting events, a publisher is told to try again', async () => {
   const desk = new PublishDesk({
-    loader: fleet.loader,
-    turns: { report: () => new Promise<never>(() => {}), maxBatch: () => 1_000 } as never,
+    loader: { use: () => new Promise<never>(() => {}) } as never,
+    turns: new BatchTurns(),
     limits: { waiting: 1, waitMs: 200 },
   });
   const crowded = await listen(gateway, 'below', desk);

@@ -56,7 +56,7 @@ export class BatchTurns {
     const takesTurn = isLarge && tenant.turn?.isTaken !== true;
     const answer = await (takesTurn ? this.#take(tenant, turnOf(tenant), work) : work());
     const runs = countRuns(answer);
-    if (runs > 0) this.tenants.noteRun(tenant, performance.now());
+    if (runs > 0) this.#noteRuns(tenant);
     // a claim for a few places does not show how many runs are ready
     if (places > smallBatch) tenant.noteFlood(laneSet, runs > smallBatch);
     return answer;
@@ -65,8 +65,25 @@ export class BatchTurns {
   async report<T>(tenantId: string, runs: number, work: () => Promise<T>): Promise<T> {
     const tenant = this.tenants.of(tenantId);
     const answer = await (runs > smallBatch && this.#hasOthers(tenant) ? this.#inTurn(tenant, work) : work());
-    this.tenants.noteRun(tenant, performance.now());
+    this.#noteRuns(tenant);
     return answer;
+  }
+
+  /** Whether runs of this tenant, or other tenants, are at work. */
+  isShared(tenantId: string): boolean {
+    const tenant = this.tenants.of(tenantId);
+    return this.#hasOthers(tenant) || tenant.hasRunsAtWork(performance.now());
+  }
+
+  /** The tenant published events: it is at work, and not with runs. */
+  noteEvents(tenantId: string): void {
+    this.tenants.noteWork(this.tenants.of(tenantId), performance.now());
+  }
+
+  #noteRuns(tenant: TenantRecord): void {
+    const now = performance.now();
+    tenant.ranAt = now;
+    this.tenants.noteWork(tenant, now);
   }
 
   async #inTurn<T>(tenant: TenantRecord, work: () => Promise<T>): Promise<T> {

@@ -119,7 +119,7 @@ describe('flooded tenants', () => {
   const others = { hasOthersAtWork: () => true };
   function flooded(isTaken: boolean): TenantRecord {
     const made = tenant('a');
-    made.lastRunAt = now;
+    made.workedAt = now;
     made.noteFlood(laneSet, true);
     made.turn = { isTaken, reports: [], isWanted: false };
     return made;

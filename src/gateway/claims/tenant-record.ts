@@ -29,7 +29,7 @@ export const tenantTimes = {
   /** How long places are kept for a tenant that is known to answer in time, and for an unknown one. */
   knownPatienceMs: 100,
   unknownPatienceMs: 25,
-  /** A tenant that had a run within this time is at work. */
+  /** A tenant that had a run or published events within this time is at work. */
   atWorkMs: 5_000,
   /** How long data counts. A record without newer data is deleted, because the tenant may be gone. */
   memoryMs: 60_000,
@@ -63,11 +63,15 @@ export class TenantRecord {
   slowAt = never;
   pausedUntil = never;
   #failures = 0;
+  /** The last time that it had a run or published events. */
+  workedAt = never;
   /** The last time that a run was handed out or reported. */
-  lastRunAt = never;
+  ranAt = never;
   /** The sets of lanes for which its last claim gave many runs. */
   readonly #flooded = new Set<string>();
   turn: Turn | undefined;
+  /** Until then it stores no further group of events (`bus/publish-pace.ts`). */
+  restsUntil = never;
 
   constructor(id: string, times: TenantTimes) {
     this.id = id;
@@ -96,7 +100,11 @@ export class TenantRecord {
   }
 
   isAtWork(now: number): boolean {
-    return now - this.lastRunAt <= this.#times.atWorkMs;
+    return now - this.workedAt <= this.#times.atWorkMs;
+  }
+
+  hasRunsAtWork(now: number): boolean {
+    return now - this.ranAt <= this.#times.atWorkMs;
   }
 
   /** Whether its next claim for these lanes is expected to be a large one. */
@@ -150,7 +158,7 @@ export class TenantRecord {
 
   isExpired(now: number): boolean {
     if (this.asks.size > 0 || this.turn !== undefined) return false;
-    const newest = Math.max(this.hintedAt, this.knownAt, this.slowAt, this.lastRunAt, ...this.askedAt.values());
+    const newest = Math.max(this.hintedAt, this.knownAt, this.slowAt, this.workedAt, ...this.askedAt.values());
     return now - newest >= this.#times.memoryMs;
   }
 }

@@ -105,7 +105,7 @@ it('the record of a tenant without news for a minute is deleted', () => {
   records.of('known').answeredInTime(0);
   records.of('failing').failed(0);
   records.of('failing').failed(30_000);
-  records.noteRun(records.of('at work'), 0);
+  records.noteWork(records.of('at work'), 0);
   records.doubt('queued');
   records.of('being asked').asks.set(none, {});
   records.deleteExpired(59_999);
@@ -121,13 +121,13 @@ it('a tenant has others at work if any other had a run within five seconds', () 
   const [a, b, c] = ['a', 'b', 'c'].map((id) => records.of(id)) as [TenantRecord, TenantRecord, TenantRecord];
   const others = (now: number) => [a, b, c].map((each) => records.hasOthersAtWork(each, now));
   expect(others(0)).toEqual([false, false, false]);
-  records.noteRun(a, 0);
+  records.noteWork(a, 0);
   expect(others(0)).toEqual([false, true, true]);
-  records.noteRun(b, 1_000);
-  records.noteRun(b, 2_000);
+  records.noteWork(b, 1_000);
+  records.noteWork(b, 2_000);
   expect(others(5_000)).toEqual([true, true, true]);
   expect(others(5_001)).toEqual([true, false, true]);
-  records.noteRun(a, 6_000);
+  records.noteWork(a, 6_000);
   expect(others(7_000)).toEqual([true, true, true]);
   expect(others(7_001)).toEqual([false, true, true]);
   expect(others(11_001)).toEqual([false, false, false]);
@@ -175,7 +175,7 @@ it('lane sets with too many lanes in all are forgotten, with the data of tenants
   const record = records.of('a');
   askAll(records, 1);
   record.noteFlood(none, true);
-  records.noteRun(record, 1);
+  records.noteWork(record, 1);
   for (let i = 0; i < 50; i++)
     records.open(
       `many ${i}`,

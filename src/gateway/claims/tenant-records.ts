@@ -21,9 +21,9 @@ export class TenantRecords {
   readonly #queues = new Map<string, Queue>();
   /** The number of lanes of all queues together. */
   #lanes = 0;
-  /** The tenant that had a run last, and the time of the last run of any other tenant. */
+  /** The tenant that was at work last, and the last time that any other tenant was. */
   #lastAtWork: TenantRecord | undefined;
-  #othersRunAt = Number.NEGATIVE_INFINITY;
+  #othersAtWorkAt = Number.NEGATIVE_INFINITY;
 
   constructor(times: Partial<TenantTimes> = {}) {
     this.#times = { ...tenantTimes, ...times };
@@ -119,17 +119,18 @@ export class TenantRecords {
       if (record.isExpired(now) && !queues.some(({ tenants }) => tenants.has(record))) this.#byId.delete(record.id);
   }
 
-  noteRun(record: TenantRecord, now: number): void {
-    if (this.#lastAtWork !== undefined && this.#lastAtWork !== record) this.#othersRunAt = this.#lastAtWork.lastRunAt;
+  /** The tenant had a run or published events. */
+  noteWork(record: TenantRecord, now: number): void {
+    if (this.#lastAtWork !== undefined && this.#lastAtWork !== record) this.#othersAtWorkAt = this.#lastAtWork.workedAt;
     this.#lastAtWork = record;
-    record.lastRunAt = now;
+    record.workedAt = now;
   }
 
   /** Whether a tenant other than this one is at work. */
   hasOthersAtWork(record: TenantRecord, now: number): boolean {
     const last = this.#lastAtWork;
     if (last !== undefined && last !== record) return last.isAtWork(now);
-    return now - this.#othersRunAt <= this.#times.atWorkMs;
+    return now - this.#othersAtWorkAt <= this.#times.atWorkMs;
   }
 
   #forgetLanes(lanesLeft: number): void {
