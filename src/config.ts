@@ -20,6 +20,11 @@ const count = (standard: number, min: number, max: number) =>
     .transform(Number)
     .pipe(z.number().min(min).max(max))
     .default(standard);
+const bytes = z
+  .string()
+  .regex(/^\d{1,15}$/, 'must be a whole number of bytes')
+  .transform(Number)
+  .refine((value) => value >= 1_048_576, 'must be at least 1048576 (1 MiB)');
 const port = z
   .string()
   .regex(/^\d{1,5}$/, 'must be a whole number')
@@ -112,6 +117,7 @@ const schema = z.object({
   MILLRACE_BUS_ALLOW_CIDRS: list,
   MILLRACE_BUS_MAX_DATA: count(16_384, 64, 1_048_576),
   MILLRACE_BUS_RETENTION: duration.refine((ms) => ms >= 1_000, 'must be at least 1s').default(7 * 86_400_000),
+  MILLRACE_BUS_MAX_BYTES: bytes.default(10_737_418_240),
   MILLRACE_BUS_GIVE_UP: duration.refine((ms) => ms >= 1_000, 'must be at least 1s').default(3 * 86_400_000),
   MILLRACE_BUS_CA: text.optional(),
   MILLRACE_BUS_CONNECTIONS: count(256, 1, 10_000),
@@ -168,6 +174,10 @@ const settingTexts: Readonly<
   MILLRACE_BUS_ALLOW_CIDRS: ['private networks that events may be delivered to, comma-separated'],
   MILLRACE_BUS_MAX_DATA: ["how many bytes of JSON an event's data may have", '16384'],
   MILLRACE_BUS_RETENTION: ['how long events are kept that all subscribers have received', '7d'],
+  MILLRACE_BUS_MAX_BYTES: [
+    "the size of each tenant's bus log in bytes; beyond it the oldest events are dropped, even undelivered ones",
+    '10737418240',
+  ],
   MILLRACE_BUS_GIVE_UP: ['how long a delivery is retried, unless its subscriber sets another time', '3d'],
   MILLRACE_BUS_CA: ['the file with certificates of further authorities that deliveries trust'],
   MILLRACE_BUS_CONNECTIONS: ['how many deliveries a courier has under way at once', '256'],
@@ -236,6 +246,7 @@ export interface Config {
   readonly busAllowCidrs: readonly string[];
   readonly busMaxDataBytes: number;
   readonly busRetentionMs: number;
+  readonly busMaxBytes: number;
   readonly busGiveUpMs: number;
   /** A file with certificates of further authorities. */
   readonly busCa: string | undefined;
@@ -302,6 +313,7 @@ function valuesOf(e: z.output<typeof schema>): Omit<Config, 'settings'> {
     busAllowCidrs: e.MILLRACE_BUS_ALLOW_CIDRS,
     busMaxDataBytes: e.MILLRACE_BUS_MAX_DATA,
     busRetentionMs: e.MILLRACE_BUS_RETENTION,
+    busMaxBytes: e.MILLRACE_BUS_MAX_BYTES,
     busGiveUpMs: e.MILLRACE_BUS_GIVE_UP,
     busCa: e.MILLRACE_BUS_CA,
     busConnections: e.MILLRACE_BUS_CONNECTIONS,

@@ -205,6 +205,7 @@ function contextsOf(parts: ContextParts): Installation['contextFor'] {
   const bus = {
     maxDataBytes: config.busMaxDataBytes,
     retentionMs: config.busRetentionMs,
+    maxBytes: config.busMaxBytes,
     giveUpMs: config.busGiveUpMs,
     maxConnections: config.busConnections,
     allowHttp: config.busAllowHttp,

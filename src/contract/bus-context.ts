@@ -8,6 +8,8 @@ export interface BusSettings {
   readonly maxDataBytes: number;
   /** The age of events that all subscribers have received. */
   readonly retentionMs: number;
+  /** The size of the bus log of a tenant, beyond which its oldest events are dropped. Missing: no limit. */
+  readonly maxBytes?: number;
   /** How long a delivery is retried, unless its subscriber sets another time. */
   readonly giveUpMs: number;
   /** Deliveries under way at once in one courier. */

@@ -136,6 +136,8 @@ export const subscriberDetail = listedSubscriber.extend({
   created_at: time,
   last_attempted_at: time.nullable(),
   dead_letters: z.int(),
+  /** Events that the limit by bytes dropped before they were delivered, as far as their dead letters exist; null: none. */
+  dropped: z.object({ events: z.int(), first: eventNumber, last: eventNumber, at: time }).nullable(),
   readers: z.array(strand),
 });
 

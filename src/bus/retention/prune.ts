@@ -1,5 +1,5 @@
 /**
- * Retention of the bus by age: deletes events that are too old and that nobody needs, and what the bus keeps beside them.
+ * Retention of the bus by age (the limit by bytes is in drop-pieces.ts): deletes events that are too old and that nobody needs, and what the bus keeps beside them.
  *
  * 1. An event stays while a reader (of couriers or of consumers that pull) or a running replay has not passed it, or fan-out has not
  *    counted it. The newest event stays, because it holds the end of the log.
@@ -27,7 +27,10 @@ const keep = {
 /** Rows that one statement deletes. */
 const maxRows = 2_000;
 
-export async function pruneBus(db: Db, retentionMs: number, nowMs: number): Promise<PrunedBus> {
+export async function pruneBus(
+  db: Db,
+  { retentionMs, nowMs }: { readonly retentionMs: number; readonly nowMs: number },
+): Promise<PrunedBus> {
   const ago = (ms: number): Date => new Date(nowMs - ms);
   const before = ago(retentionMs);
   const events = await pruneBusEvents(db, before);

@@ -9,6 +9,7 @@
  * Limits in age and in number both become a time: runs that ended before it are deleted.
  */
 import type { EngineContext } from '../../contract/context.ts';
+import { dropPieces } from '../../bus/retention/drop-pieces.ts';
 import { pruneBus } from '../../bus/retention/prune.ts';
 import { pruneEvents } from '../../events/prune.ts';
 import { dayMs } from '../../kernel/text/duration.ts';
@@ -302,9 +303,11 @@ class Pruner {
   async #bus(work: Work): Promise<Pass> {
     const { bus } = this.#ctx.settings;
     if (bus === undefined) return { rows: 0, more: false };
+    const { maxBytes, retentionMs } = bus;
+    if (maxBytes !== undefined) await this.#step(work, () => dropPieces(this.#ctx, this.#db, maxBytes));
     let rows = 0;
     while (!isOver(work)) {
-      const pruned = await this.#step(work, () => pruneBus(this.#db, bus.retentionMs, this.#ctx.time.now()));
+      const pruned = await this.#step(work, () => pruneBus(this.#db, { retentionMs, nowMs: this.#ctx.time.now() }));
       rows += pruned.rows;
       if (!pruned.more) return { rows, more: false };
     }

@@ -85,6 +85,11 @@ function SubscriberFacts({ subscriber }: { readonly subscriber: SubscriberDetail
       <Fact term="Oldest">{events.oldest === null ? '–' : <Age at={events.oldest} />}</Fact>
       <Fact term="Delivered">{events.sent.toLocaleString('en')}</Fact>
       <Fact term="Dead letters">{deadLetters.toLocaleString('en')}</Fact>
+      {subscriber.dropped !== null && (
+        <Fact term="Dropped">
+          {subscriber.dropped.events.toLocaleString('en')} events, <Age at={subscriber.dropped.at} />
+        </Fact>
+      )}
       <Fact term="Health">
         <Health points={health} /> {health}
       </Fact>

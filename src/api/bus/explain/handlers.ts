@@ -11,13 +11,21 @@ import { type ReaderRow, readReaders } from '../subscribers/queries.ts';
 import { isClient, namedSubscriber, ownSubscriber } from '../whose.ts';
 import type { deliveryExplainEndpoints } from './endpoints.ts';
 import { errandFinding, type Finding, finding, formatLag } from './findings.ts';
-import { countUnfanned, findByDigits, findLetterOf, lastDelivery, lastStateChange } from './queries.ts';
+import {
+  countUnfanned,
+  findByDigits,
+  findDropped,
+  findGapOf,
+  findLetterOf,
+  lastDelivery,
+  lastStateChange,
+} from './queries.ts';
 
 type Endpoints = typeof deliveryExplainEndpoints;
 type Explanation = CallAnswer<Endpoints['GET /api/explain/delivery/{id}']>;
 type Findings = { readonly state: Explanation['state']; readonly findings: readonly Finding[] };
 
-const batchPattern = /^([0-9a-f]{8})_(\d+|r)_(\d+)_(\d+)$/;
+const batchPattern = /^([0-9a-f]{8})_(\d+|r\d+)_(\d+)_(\d+)$/;
 /** A courier without a beat for this long counts as gone. */
 const courierLifeMs = 15_000;
 
@@ -63,9 +71,11 @@ async function explainBatch(
           { ...letter },
           `deliver it again: millrace deadletters replay ${letter.id}`,
         )
-      : finding('dropped', 'retention dropped its events before they were delivered', { ...letter });
+      : finding('dropped', gapMessage, { ...letter });
     return { state: 'given_up', findings: [words] };
   }
+  const gap = await findGapOf(ctx.db, { subscriber: subscriber.id, strand: String(strand), last: Number(last) });
+  if (gap !== undefined) return { state: 'given_up', findings: [finding('dropped', gapMessage, { ...gap })] };
   const readers = await readReaders(ctx.db, subscriber.id);
   const reader = readers.find((one) => String(one.strand) === strand);
   if (reader !== undefined && reader.pos >= Number(last)) {
@@ -76,7 +86,21 @@ async function explainBatch(
   return undefined;
 }
 
+const gapMessage = 'the log of the bus was over its limit, and its events were dropped before they were delivered';
+
+/** Events that were dropped are named last: they do not explain what waits now. */
 async function explainSubscriber(ctx: ApiContext, subscriber: Subscriber): Promise<Findings> {
+  const [{ state, findings }, dropped] = await Promise.all([
+    explainWaiting(ctx, subscriber),
+    findDropped(ctx.db, subscriber.id),
+  ]);
+  if (dropped === null) return { state, findings };
+  const { events, first, last } = dropped;
+  const message = `${events} events between ${first} and ${last} were dropped: the log of the bus was over its limit`;
+  return { state, findings: [...findings, finding('dropped', message, { ...dropped })] };
+}
+
+async function explainWaiting(ctx: ApiContext, subscriber: Subscriber): Promise<Findings> {
   const readers = await readReaders(ctx.db, subscriber.id);
   const waiting = readers.filter(({ queued }) => queued > 0);
   const lag = lagOf(waiting, ctx.time.now());

@@ -1,5 +1,6 @@
 /** Statements that explain deliveries. */
 import { type Db, sql } from '../../../kernel/sql.ts';
+import { type DroppedEvents, droppedOf } from '../subscribers/queries.ts';
 import type { Subscriber } from '../../../bus/subscribers/queries.ts';
 
 export type ExplainedDelivery = {
@@ -33,6 +34,25 @@ export function findLetterOf(
     select id, code, attempts, body is not null as "hasBody"
       from dead_letter
      where subscriber_id = ${subscriber} and batch = ${batch}`);
+}
+
+/** The gap that a batch lies in, if the limit by bytes has dropped its events. */
+export function findGapOf(
+  db: Db,
+  { subscriber, strand, last }: { readonly subscriber: string; readonly strand: string; readonly last: number },
+): Promise<{ id: string; batch: string; events: number; at: Date } | undefined> {
+  return db.maybeOne(sql`
+    select id, batch, events, at
+      from dead_letter
+     where subscriber_id = ${subscriber} and code = 'dropped' and first_seq <= ${last} and last_seq >= ${last}
+       and batch like ${`%\\_${strand}\\_%\\_%`}
+     limit 1`);
+}
+
+/** All that the limit by bytes has dropped for a subscriber. */
+export async function findDropped(db: Db, subscriber: string): Promise<DroppedEvents | null> {
+  const row = await db.one<{ dropped: DroppedEvents | null }>(sql`select ${droppedOf(sql`${subscriber}`)} as dropped`);
+  return row.dropped;
 }
 
 /** Events that were accepted, and that no courier has counted for its readers yet. */

@@ -35,7 +35,15 @@ export type DetailRow = ListedRow & {
   readonly created_at: Date;
   readonly last_attempted_at: Date | null;
   readonly dead_letters: number;
+  readonly dropped: DroppedEvents | null;
 };
+
+export interface DroppedEvents {
+  readonly events: number;
+  readonly first: string;
+  readonly last: string;
+  readonly at: string;
+}
 
 const listed = sql`
   s.id, s.name as subscriber, s.identity, s.credential, s.callback, s.kind, s.state,
@@ -71,12 +79,20 @@ export function listSubscribers(db: Db, page: { after: string | undefined; limit
      limit ${page.limit}`);
 }
 
+/** One object about all that the limit by bytes has dropped for a subscriber; null: nothing. */
+export const droppedOf = (subscriber: Sql): Sql => sql`
+  (select json_build_object(
+            'events', sum(events), 'first', min(first_seq)::text, 'last', max(last_seq)::text, 'at', max(at))
+     from dead_letter
+    where subscriber_id = ${subscriber} and code = 'dropped'
+   having count(*) > 0)`;
+
 export function readDetail(db: Db, id: string): Promise<DetailRow | undefined> {
   return db.maybeOne<DetailRow>(sql`
     select ${listed}, terms.filter, terms.max_bytes, terms.quiet, terms.ordering, terms.strands, s.rate, s.max_attempts,
            s.max_age_ms as max_age, s.request_ms as request_timeout, cardinality(s.secrets) as secrets, s.created_at,
            s.last_attempted_at,
-           (select count(*)::integer from dead_letter where subscriber_id = s.id) as dead_letters
+           (select count(*)::integer from dead_letter where subscriber_id = s.id) as dead_letters, ${droppedOf(sql`s.id`)} as dropped
            ${joined}
      where s.id = ${id}`);
 }

@@ -67,6 +67,7 @@ function renderDetail(ctx: ApiContext, row: DetailRow, readers: readonly ReaderR
     created_at: row.created_at.toISOString(),
     last_attempted_at: row.last_attempted_at?.toISOString() ?? null,
     dead_letters: row.dead_letters,
+    dropped: row.dropped && { ...row.dropped, at: new Date(row.dropped.at).toISOString() },
     readers: readers.map(renderReader),
   };
 }
