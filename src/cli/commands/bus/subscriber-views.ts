@@ -22,7 +22,9 @@ export function showDetail(out: Output, detail: SubscriberDetail): void {
     ['queued', events.queued === 0 ? 'nothing' : `${events.queued}, the oldest of ${showTime(events.oldest)}`],
     ['sent', String(events.sent)],
     ['dead letters', String(detail.dead_letters)],
-    ...(detail.dropped === null ? [] : [['dropped', `${detail.dropped.events} events, ${showTime(detail.dropped.at)}`] as const]),
+    ...(detail.dropped === null
+      ? []
+      : [['dropped', `${detail.dropped.events} events, ${showTime(detail.dropped.at)}`] as const]),
     ['last attempt', showTime(detail.last_attempted_at)],
     ...(detail.failing_since === null ? [] : [['failing since', showTime(detail.failing_since)] as const]),
     ['created', showTime(detail.created_at)],
