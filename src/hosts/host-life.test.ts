@@ -254,7 +254,7 @@ describe('beats of a host', () => {
   it('an event that SQL publishes is in the bus log once it has committed, without any sweep', async () => {
     const host = await startHost();
     await launcher.waitForReport(a, await launcher.order(a, host.id(), engineVersion), 'running');
-    const [tenant] = fleet.tenants.filter(({ row }) => row.id === a);
+    const tenant = fleet.tenants.find(({ row }) => row.id === a);
     const address = onDatabase(fleet.control.address, tenant?.row.database ?? '');
     await withClient(address, async (client) => {
       await client.query("select millrace.publish('orders', 'update', 'https://example.com/1')");

@@ -14,14 +14,14 @@ import { warnThrottled } from '../../kernel/log-throttle.ts';
 import { all, leftUntil, loop, type Service, within } from '../../kernel/service.ts';
 import { type Db, onPool } from '../../kernel/sql.ts';
 import { checkpoint } from '../checkpoints.ts';
-import { deliverKey, relayKey } from '../errand-keys.ts';
-import { findRelayNeed } from '../relay/queries.ts';
+import { deliverKey } from '../errand-keys.ts';
+import { RelayWatch } from '../relay/relay-watch.ts';
 import { readStanding } from '../standing.ts';
 import { postgresBusStore } from '../postgres/store.ts';
 import type { BusStore } from '../store.ts';
 import { batchGivenUp, errandsScrubbed } from '../telemetry.ts';
 import type { DeliveryParts } from './delivery-parts.ts';
-import { DeliveryLog } from './delivery-log.ts';
+import { DeliveryLog } from './log/delivery-log.ts';
 import { makeErrandWork } from './errand-work.ts';
 import { GroupedWrites } from './grouped-writes.ts';
 import { Holdings } from './holdings.ts';
@@ -39,8 +39,6 @@ const courierTimes = {
   /** Acknowledgements that nobody waits for gather for so long: ten full batches then take one statement instead of four. */
   ackMs: 5,
   mendMs: 30_000,
-  /** Between two looks for work of the relay, at least. */
-  relayMs: 100,
   /** An errand whose work failed is tried again after this. */
   failedMs: 2_000,
   /** The part of the time to stop that is kept for recording results and giving errands back. */
@@ -71,6 +69,7 @@ class TenantCourier implements Courier {
   readonly #db: Db;
   readonly #store: BusStore;
   readonly #errands: Errands;
+  readonly #relay: RelayWatch;
   readonly #tail: Tail;
   readonly #holdings: Holdings;
   readonly #log: DeliveryLog;
@@ -87,9 +86,6 @@ class TenantCourier implements Courier {
   #scrubbedAtMs = Number.NEGATIVE_INFINITY;
   /** Couriers whose processes are gone, at the last scrub. */
   #knownLost: ReadonlySet<string> = new Set();
-  #relayedAtMs = Number.NEGATIVE_INFINITY;
-  /** A topic of Millrace itself has a subscriber. */
-  #isFollowing = false;
   #mendedAtMs = Number.NEGATIVE_INFINITY;
   #workedAtMs = Number.NEGATIVE_INFINITY;
   #loggedAtMs = Number.NEGATIVE_INFINITY;
@@ -105,6 +101,7 @@ class TenantCourier implements Courier {
     this.#db = db;
     this.#store = store ?? postgresBusStore(db, ctx.courier.id);
     this.#errands = errands ?? postgresErrands(db);
+    this.#relay = new RelayWatch(db, this.#errands);
     this.#bell = new Bell(ctx.time);
     this.#beatBell = new Bell(ctx.time);
     this.#tail = new Tail({
@@ -170,7 +167,7 @@ class TenantCourier implements Courier {
     const removers = [
       hints.on('bus', () => this.wake()),
       hints.on('events', () => {
-        if (this.#isFollowing) this.wake();
+        if (this.#relay.isFollowing) this.wake();
       }),
     ];
     this.#removeListener = () => removers.forEach((remove) => remove());
@@ -214,7 +211,7 @@ class TenantCourier implements Courier {
     const nowMs = this.#ctx.time.now();
     const isQuietFor = nowMs - this.#workedAtMs >= courierTimes.sweepMs;
     // a wake-up about the lifecycle log does not start a courier
-    if (this.#isFollowing) return false;
+    if (this.#relay.isFollowing) return false;
     return this.#holdings.size === 0 && !this.#isWoken && isQuietFor && (this.#nextDueAtMs ?? Infinity) > nowMs;
   }
 
@@ -282,7 +279,7 @@ class TenantCourier implements Courier {
       const missing = await this.#store.mend();
       if (missing > 0) this.#ctx.log.warn({ errands: missing }, 'missing errands added');
     }
-    const relayAtMs = await this.#pushRelay(nowMs);
+    const relayAtMs = await this.#relay.look(nowMs);
     for (const queue of ['main', 'aux'] as const) {
       if ((await this.#errands.due(queue, nowMs, courierLimits.maxDue)) > 0) checkpoint('couriers.readied');
       await this.#acquire(queue);
@@ -290,16 +287,6 @@ class TenantCourier implements Courier {
     const dues = await Promise.all([this.#errands.nextDue('main'), this.#errands.nextDue('aux')]);
     this.#nextDueAtMs = undefined;
     for (const dueAtMs of [...dues, relayAtMs]) if (dueAtMs !== undefined) this.#noteDue(dueAtMs);
-  }
-
-  /** Adds the errand of the relay if there is something to copy. Returns when to look again, if it is too early to look. */
-  async #pushRelay(nowMs: number): Promise<number | undefined> {
-    if (nowMs - this.#relayedAtMs < courierTimes.relayMs) return this.#relayedAtMs + courierTimes.relayMs;
-    this.#relayedAtMs = nowMs;
-    const { isNeeded, isFollowing } = await findRelayNeed(this.#db);
-    this.#isFollowing = isFollowing;
-    if (isNeeded) await this.#errands.push('aux', [{ key: relayKey }]);
-    return undefined;
   }
 
   async #acquire(queue: ErrandQueue): Promise<void> {

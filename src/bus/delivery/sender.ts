@@ -4,7 +4,7 @@ import { batchSent } from '../telemetry.ts';
 import type { BusEvent, DeliveryRow, Receiver } from '../store.ts';
 import { batchBody } from './batch.ts';
 import { batchMemory } from './body-memory.ts';
-import type { DeliveryLog } from './delivery-log.ts';
+import type { DeliveryLog } from './log/delivery-log.ts';
 import { makeRequest } from './request.ts';
 
 export interface Batch {

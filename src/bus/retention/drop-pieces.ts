@@ -21,7 +21,7 @@ import { eventsDropped } from '../telemetry.ts';
 import * as queries from './drop-queries.ts';
 import { type Gap, measureGap, readerKey } from './gap.ts';
 
-export const pieceLimits = {
+const pieceLimits = {
   /** Of the limit: the size at which a piece is closed. */
   pieceShare: 0.1,
   /** An empty piece takes about 40 KiB. */

@@ -10,7 +10,7 @@ import { addCounts, countEvents, type Counts, type LogRange } from '../subscribe
 import { type BehindReader, readBehind } from './drop-queries.ts';
 
 /** A reader behind, with its events from there to the end of the piece. */
-export interface CountedReader extends BehindReader {
+interface CountedReader extends BehindReader {
   readonly lost: number;
 }
 

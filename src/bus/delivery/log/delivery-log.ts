@@ -2,8 +2,8 @@
  * The delivery log: every failed attempt, and at most 100 successes a second. Rows are written in batches. They serve people, not
  * safety: a courier that dies loses those of the last moments. The counts by minute, of all attempts, are written with them.
  */
-import type { BusStore, DeliveryRow } from '../store.ts';
-import { SuccessSampling } from '../success-sampling.ts';
+import type { BusStore, DeliveryRow } from '../../store.ts';
+import { SuccessSampling } from '../../success-sampling.ts';
 import { SubscriberMinutes } from './subscriber-minutes.ts';
 
 const deliveryLogLimits = {

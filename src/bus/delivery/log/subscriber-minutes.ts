@@ -1,5 +1,5 @@
 /** Counts the attempts of each subscriber by minute, for charts, until they are written. */
-import type { SubscriberMinute } from '../store.ts';
+import type { SubscriberMinute } from '../../store.ts';
 
 const minuteMs = 60_000;
 
