@@ -41,8 +41,8 @@ describe('several processes on the same errands', () => {
       'errands cannot be run',
       changeFunction('a scrub finds no silent worker', [
         'scrub_errands',
-        'and not exists (select 1 from errand_worker w where w.id = h.id and w.beat_at >= p_silent_before)',
-        'and false',
+        'or not exists (select 1 from errand_worker w where w.id = h.id and w.beat_at >= p_silent_before)',
+        'or false',
       ]),
     ],
   ])('would %s', async (_, fault, { breakRule }) => {
