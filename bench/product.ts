@@ -64,7 +64,9 @@ export async function startUp(options: UpOptions): Promise<Up> {
     url,
     rootKey,
     call: makeClient<TenantEndpoints & GatewayEndpoints>({ base: url, headers }),
-    metrics: async () => parseMetrics(await (await fetch(`${url}/metrics`, { headers })).text()),
+    // on a connection of its own: a server ends idle ones, and Node 20 may reuse one that has just ended
+    metrics: async () =>
+      parseMetrics(await (await fetch(`${url}/metrics`, { headers: { ...headers, connection: 'close' } })).text()),
   };
 }
 

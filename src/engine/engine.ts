@@ -18,7 +18,7 @@ import { onClient, onPool } from '../kernel/sql.ts';
 import { migrateWithin, pendingMigrations } from '../postgres/migrate.ts';
 import { ownSchemaSource, type SchemaSource } from '../postgres/schema-source.ts';
 import { acceptRuns, listOffers } from '../runs/accept.ts';
-import { cancellations, claimRuns, heldBy, renewLeases } from '../runs/claim.ts';
+import { cancellations, claimRuns, renewLeases } from '../runs/claim.ts';
 import { keepLogs } from '../runs/logs.ts';
 import { pruneTenant } from '../scheduler/retention/prune.ts';
 import { applyReports } from '../runs/report.ts';
@@ -52,14 +52,12 @@ export const engine: Engine = {
   },
 };
 
-async function readHeldDefinitions(
+function readHeldDefinitions(
   { pool, tenant }: EngineContext,
   keys: readonly DefinitionKey[],
   worker?: string,
 ): Promise<TaskDefinition[]> {
-  const db = onPool(pool);
-  const held = worker === undefined ? keys : await heldBy(db, worker, keys);
-  return readDefinitions(db, tenant.id, held, cacheOf(pool));
+  return readDefinitions(onPool(pool), { tenant: tenant.id, heldBy: worker }, keys, cacheOf(pool));
 }
 
 /** Cached, because every start of a scheduler needs it. */

@@ -347,7 +347,7 @@ describe('definitions for workers', () => {
     const key = (version: number) => ({ tenant: 'default', task: task?.id ?? '', version });
     const found = await readDefinitions(
       db,
-      'default',
+      { tenant: 'default' },
       [key(1), key(2), key(3), { ...key(1), task: newId() }],
       new DocumentCache(),
     );

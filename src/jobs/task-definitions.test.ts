@@ -24,7 +24,7 @@ afterAll(() => database.close());
 
 it('definitions of stored versions are found without their documents', async () => {
   const cache = new DocumentCache();
-  expect(await readDefinitions(database.db, 't', keys, cache)).toHaveLength(keys.length);
+  expect(await readDefinitions(database.db, { tenant: 't' }, keys, cache)).toHaveLength(keys.length);
   expect(cache.size).toBe(0);
 });
 
@@ -33,7 +33,7 @@ it('a definition is the same whether its version was stored or its document is p
   const work = { params: { colour: 'red' }, tasks: [{ name: 'a', timeout: '5m', process: { command: ['date'] } }] };
   const { id } = await applyDocument(db, { project: 'many', name: 'one', ...work });
   const { task } = await db.one<{ task: string }>(sql`select id as task from task where job_id = ${id}`);
-  const read = () => readDefinitions(db, 't', [{ tenant: 't', task, version: 1 }], new DocumentCache());
+  const read = () => readDefinitions(db, { tenant: 't' }, [{ tenant: 't', task, version: 1 }], new DocumentCache());
   const stored = await read();
   expect(stored).toMatchObject([{ name: 'a', timeout_ms: 300_000, params: { colour: 'red' } }]);
   await db.exec(sql`update job_version set work = json_build_object('form', 0) where job_id = ${id}`);
@@ -47,7 +47,7 @@ it('every existing definition is found by its document, however many are request
   const cache = new DocumentCache();
   const pieces = Array.from({ length: 12 }, (_, i) => keys.filter((_key, at) => (at + i * 74) % keys.length < 120));
   for (let round = 0; round < 3; round++) {
-    const found = await Promise.all(pieces.map((piece) => readDefinitions(database.db, 't', piece, cache)));
+    const found = await Promise.all(pieces.map((piece) => readDefinitions(database.db, { tenant: 't' }, piece, cache)));
     expect(found.map((definitions) => definitions.length)).toEqual(pieces.map((piece) => piece.length));
   }
   expect(cache.size).toBeLessThan(jobs);
@@ -57,6 +57,6 @@ it('definitions that do not exist are left out', async () => {
   const [first] = keys;
   if (first === undefined) throw new Error('no key');
   const asked = [first, { ...first, version: 2 }, { ...first, task: '00000000-0000-7000-8000-000000000000' }];
-  const found = await readDefinitions(database.db, 't', asked, new DocumentCache());
+  const found = await readDefinitions(database.db, { tenant: 't' }, asked, new DocumentCache());
   expect(found.map(({ task, version }) => [task, version])).toEqual([[first.task, 1]]);
 });

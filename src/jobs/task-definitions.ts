@@ -34,23 +34,29 @@ export function cacheOf(pool: Pool): DocumentCache {
 
 const keyOf = (row: { job_id: string; version: number }): string => `${row.job_id} ${row.version}`;
 
+interface Source {
+  readonly tenant: string;
+  /** Only definitions that this worker holds a run of. */
+  readonly heldBy?: string | undefined;
+}
+
 export async function readDefinitions(
   db: Db,
-  tenant: string,
+  source: Source,
   keys: readonly DefinitionKey[],
   cache: DocumentCache,
 ): Promise<WireDefinition[]> {
-  return (await readQueuedDefinitions(db, tenant, keys, cache)).map(({ definition }) => definition);
+  return (await readQueuedDefinitions(db, source, keys, cache)).map(({ definition }) => definition);
 }
 
 /** Like `readDefinitions`, with the queue of each task. */
 export async function readQueuedDefinitions(
   db: Db,
-  tenant: string,
+  { tenant, heldBy }: Source,
   keys: readonly DefinitionKey[],
   cache: DocumentCache,
 ): Promise<{ definition: WireDefinition; queue: string }[]> {
-  const rows = await findTasks(db, keys);
+  const rows = await findTasks(db, keys, heldBy);
   const unstored = rows.filter(({ work }) => work === null);
   const documents = await loadDocuments(db, { tenant, rows: unstored, cache });
   return rows.flatMap((row) => {
@@ -73,7 +79,8 @@ export async function readQueuedDefinitions(
   });
 }
 
-function findTasks(db: Db, keys: readonly DefinitionKey[]): Promise<Row[]> {
+function findTasks(db: Db, keys: readonly DefinitionKey[], heldBy: string | undefined): Promise<Row[]> {
+  const held = sql`(k.task_id, k.version) in (select task_id, version from live where worker_id = ${heldBy})`;
   return db.rows<Row>(sql`
     select task.id as task_id, k.version, task.name as task_name, job.id as job_id, job.name as job_name,
            project.id as project_id, project.name as project_name, v.work, v.params
@@ -86,7 +93,8 @@ function findTasks(db: Db, keys: readonly DefinitionKey[]): Promise<Row[]> {
           from job_version as version
          where version.job_id = job.id and version.version = k.version
            and version.work ->> 'form' = ${String(workForm)}
-      ) as v on true`);
+      ) as v on true
+     where ${heldBy === undefined ? sql`true` : held}`);
 }
 
 interface Wanted {

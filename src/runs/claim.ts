@@ -3,7 +3,7 @@ import type { Pool } from 'pg';
 import type { EngineContext } from '../contract/context.ts';
 import { type Heartbeat, largestClaim, type Poll, maxClaimBytes } from '../contract/engine.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
-import type { ClaimedRun, DefinitionKey, HeldRun } from '../contract/wire.ts';
+import type { ClaimedRun, HeldRun } from '../contract/wire.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { ClaimFloor } from '../postgres/claim-floor.ts';
 import { claimedRun, returnExcess, type HandedOut, listHandedOut } from './hand-out.ts';
@@ -156,16 +156,6 @@ function signalsFor(beat: Heartbeat, row: Renewed | undefined): { lost: HeldRun[
   const lost = beat.holds.filter((run) => !mine.has(`${run.run} ${run.lease}`));
   const cancel = beat.holds.filter((run) => cancelled.has(run.run) && mine.has(`${run.run} ${run.lease}`));
   return { lost, cancel };
-}
-
-/** Those of these definitions that this worker holds a run of. */
-export async function heldBy(db: Db, worker: string, keys: readonly DefinitionKey[]): Promise<DefinitionKey[]> {
-  const rows = await db.rows<{ task_id: string; version: number }>(sql`
-    select distinct task_id, version
-      from live
-     where worker_id = ${worker} and task_id = any (${keys.map((key) => key.task)}::uuid[])`);
-  const held = new Set(rows.map((row) => `${row.task_id} ${row.version}`));
-  return keys.filter(({ task, version }) => held.has(`${task.toLowerCase()} ${version}`));
 }
 
 /** Sends a hint for each run that its worker must kill. */

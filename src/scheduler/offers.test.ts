@@ -1,10 +1,12 @@
-/** Hints about ready runs name the lanes, so that workers of other lanes do not poll in vain. */
+/** Hints about ready runs: they name the lanes, so that workers of other lanes do not poll in vain. The first comes with the warm-up. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { makeContext, type TestContext } from '../../test/harness/engine-context.ts';
 import { claim, makePipeline, type Pipeline } from '../../test/harness/pipeline.ts';
-import { noon } from '../../test/harness/scheduling.ts';
+import { after, minute, noon, Schedule } from '../../test/harness/scheduling.ts';
+import { until } from '../../test/harness/until.ts';
 import type { Report } from '../contract/wire.ts';
 import { fireTriggers } from './queries.ts';
+import { warmUpLeadMs } from './triggers.ts';
 import { applyReports } from '../runs/report.ts';
 
 let line: Pipeline;
@@ -58,4 +60,24 @@ it('hints about returned runs, and runs behind a gate, name no lanes', async () 
   expect(await fire(job.trigger('t'))).toMatchObject({ created: 1, lanes: null });
   await succeed('none:one', 'returned');
   expect(offered).toEqual([undefined]);
+});
+
+it('gateways hear of the first due trigger before it fires, so that they prepare their claims', async () => {
+  const schedule = await Schedule.make();
+  try {
+    let hints = 0;
+    schedule.ctx.hub.on('ready', schedule.ctx.tenant.id, () => hints++);
+    const due = after(20 * minute);
+    const job = await schedule.triggered({ start: due, period: '1d' });
+    await schedule.start();
+    await schedule.waitsFor(due);
+    expect(hints).toBe(0);
+    schedule.line.time.moveTo(Date.parse(due) - warmUpLeadMs(schedule.ctx.tenant.id));
+    await until('a hint is sent', async () => hints > 0 || undefined);
+    expect(await schedule.fired(job)).toEqual([]);
+    schedule.line.time.moveTo(due);
+    await schedule.firedAre(job, [due]);
+  } finally {
+    await schedule.close();
+  }
 });

@@ -29,7 +29,11 @@ interface Trigger {
 
 /** Triggers taken from the queue in one turn, before changes are read again. */
 const maxPerTurn = 10_000;
-/** Firings per commit. With more, two commits run at a time, because a server has more than one core. */
+/**
+ * Firings per commit. With more, two commits run at a time, because a server has more than one core. Smaller commits start the first
+ * runs of a burst sooner and the last ones later, because the reports of the first compete with the other commits: 1,000 new tasks had
+ * all started after 120 to 135 ms in four commits, and after 85 to 154, 105 in the median, in one (four tries each, 2026-11-18).
+ */
 const maxPerCommit = 2_500;
 const maxCommitsAtOnce = 2;
 /** Changed jobs that are read in one turn, before due triggers fire. */
@@ -116,8 +120,8 @@ export class TriggerProcessor {
 
   /**
    * Plans the firing statement before the first trigger is due. PostgreSQL plans a statement at its first use on a connection,
-   * which takes three times as long as a firing. Tenants do this at different times, so that hundreds of them do not plan in
-   * the same second.
+   * which takes three times as long as a firing. A gateway prepares its claim, too: it opens the tenant and finds nothing. Tenants
+   * do this at different times, so that hundreds of them do not plan in the same second.
    */
   async #warmUp(dueMs: number, signal: AbortSignal): Promise<Wait | undefined> {
     const { db, time, ctx } = this.#scheduling;
@@ -125,6 +129,7 @@ export class TriggerProcessor {
     if (time.now() < warmMs) return () => this.#sleep(warmMs, signal);
     this.#isWarm = true;
     await fireTriggers(db, [], { priority: 'normal', at: new Date(time.now()), dues: [] });
+    ctx.hints.send('ready');
     return undefined;
   }
 

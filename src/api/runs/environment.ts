@@ -45,7 +45,7 @@ async function definitionOf(ctx: ApiContext, run: FullRun): Promise<{ definition
   const { task_id: task, version } = run;
   const tenant = ctx.tenant.id;
   const keys = task === null ? [] : [{ tenant, task, version }];
-  const [found] = await readQueuedDefinitions(ctx.db, tenant, keys, cacheOf(ctx.pool));
+  const [found] = await readQueuedDefinitions(ctx.db, { tenant }, keys, cacheOf(ctx.pool));
   if (found !== undefined) return found;
   throw new MillraceError('not_found', `the definition of run ${run.id} is no longer on record`);
 }

@@ -110,7 +110,7 @@ export async function stashValuesFor(
     throw new MillraceError('forbidden', 'this run is held by another worker');
   const { id: tenant } = ctx.tenant;
   const keys = task === null ? [] : [{ tenant, task, version }];
-  const [definition] = await readDefinitions(db, tenant, keys, cacheOf(ctx.pool));
+  const [definition] = await readDefinitions(db, { tenant }, keys, cacheOf(ctx.pool));
   const block = runtime ?? definition?.runtime;
   const named = new Set(block === undefined ? [] : stashNames(declaredIn(block)));
   const other = names.find((name) => !named.has(name));

@@ -18,7 +18,7 @@ type Endpoints = typeof taskEndpoints;
 async function definitionOf(ctx: ApiContext, id: string) {
   const { version, ...row } = requireFound(await findTask(ctx.db, id), 'task', id);
   const keys = [{ tenant: ctx.tenant.id, task: id, version }];
-  const [read] = await readQueuedDefinitions(ctx.db, ctx.tenant.id, keys, cacheOf(ctx.pool));
+  const [read] = await readQueuedDefinitions(ctx.db, { tenant: ctx.tenant.id }, keys, cacheOf(ctx.pool));
   if (read === undefined)
     throw new Error(`the stored document of job ${row.job_id} does not contain task ${row.task_name}`);
   const { runtime, timeout_ms: timeoutMs } = read.definition;

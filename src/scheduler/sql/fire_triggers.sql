@@ -1,7 +1,7 @@
 -- Fires instants of triggers: each once per cause (I1), in the same commit as the tokens that it counts up.
 --
 -- p_dues are the times at which the instants were due, one per trigger. It is null for missed instants, whose lateness is
--- meaningless. Returns the lanes in which runs became ready; null: any lane.
+-- meaningless. Returns the lanes in which runs became ready; null: any lane. A call without triggers plans what a firing needs.
 --
 -- Locks: firing by (trigger, instant), trigger by id, token by (task, instant), held, gate by id, the event log, the minute's
 -- activity.
@@ -46,7 +46,7 @@ begin
   if p_cause = 'schedule' then
     perform move_triggers(p_triggers, p_instants);
   end if;
-  select * into v_runs from count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, p_order, p_at);
+  select * into v_runs from count_tokens(coalesce(v_tasks, '{}'), v_instants, v_counts, v_priorities, v_causes, p_order, p_at);
   created := coalesce(cardinality(v_runs.created), 0);
   select * into v_gates from work_gates(v_runs.gates, null, null, null, p_at);
   killed := v_gates.killed;
