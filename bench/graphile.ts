@@ -1,6 +1,6 @@
 /**
  * The rival of `bench -- errands`: graphile-worker, with the settings that its documentation recommends for speed. A local queue
- * takes 500 jobs at a time, 500 run at once, and completed jobs are removed in batches. Both sides have the same batches, places,
+ * takes 500 jobs at a time, and completed jobs are removed in batches. Both sides have the same batches,
  * connections and vacuums.
  */
 import { makeWorkerUtils, Logger, run, runMigrations } from 'graphile-worker';

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { readDocument } from '../../documents/text.ts';
+import type { Json } from '../json.ts';
 import { testFlow, type TestFlowOptions } from './test-flow.ts';
 
 function example(name: string, options: TestFlowOptions) {
@@ -96,18 +97,17 @@ describe('the thumbnails', () => {
     let running = 0;
     let most = 0;
     const images = Array.from({ length: 25 }, (_, i) => ({ url: `u${i}` }));
-    const thumbnail = async (input: unknown): Promise<unknown> => {
+    const thumbnail = async ({ url }: { url: string }): Promise<Json> => {
       running += 1;
       most = Math.max(most, running);
       await Promise.resolve();
       running -= 1;
-      const { url } = input as { url: string };
       if (url === 'u7') throw new Error('broken');
       return { url, ok: true };
     };
     const t = await example('thumbnails', {
       input: { images },
-      tasks: { thumbnail: thumbnail as never, 'publish-index': () => null },
+      tasks: { thumbnail, 'publish-index': () => null },
     });
     await t.skip('1m');
     expect(t.status).toBe('done');
@@ -155,8 +155,8 @@ describe('the morning digest', () => {
     const t = await example('morning-digest', {
       now: new Date('2026-01-01T00:00:00Z'),
       tasks: {
-        collect: (input) => {
-          times.push((input as { since: string }).since);
+        collect: ({ since }: { since: string }) => {
+          times.push(since);
           return times.length % 2 === 0 ? [] : ['story'];
         },
         'send-digest': () => null,

@@ -18,11 +18,16 @@ import type { Json, JsonObject } from '../json.ts';
 import { parseFlow } from '../language/parse-flow.ts';
 import type { Flow } from '../language/step.ts';
 
-/** A task's function. What it throws is the error of the task: its `code`, or `error`. */
-export type TestTask = (
-  input: Json,
-  context: { readonly attempt: number; readonly key: string; readonly nowMs: number },
-) => Json | undefined | Promise<Json | undefined>;
+/**
+ * A task's function. What it throws is the error of the task: its `code`, or `error`. It may declare the type of its input:
+ * `({ amount }: { amount: number }) => …`.
+ */
+export type TestTask = {
+  run(
+    input: Json,
+    context: { readonly attempt: number; readonly key: string; readonly nowMs: number },
+  ): Json | undefined | Promise<Json | undefined>;
+}['run'];
 
 export interface TestFlowOptions {
   readonly input?: Json;
