@@ -70,6 +70,7 @@ describe.skipIf(!needs('chromium'))('the bus in the web interface', () => {
     ];
     for (const name of rows) await page.getByRole('row', { name }).waitFor();
     await page.getByText('2,000 events wait').waitFor();
+    await page.getByRole('figure').filter({ hasText: 'Events waiting' }).getByText('2,000 now').waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     await button('Stopped').click();
     await page.getByRole('row', { name: /^billing/ }).waitFor({ state: 'detached' });
@@ -84,7 +85,7 @@ describe.skipIf(!needs('chromium'))('the bus in the web interface', () => {
         queue: /^nothing to deliver$/,
         'dead-letters': /^No dead letters$/,
         replays: /^done$/,
-        rates: /^Events delivered per minute$/,
+        rates: /^Age of the oldest event that waits$/,
         settings: /^Signing secrets$/,
       };
       await open(pathOf('billing', `?view=${view}`));
@@ -95,6 +96,23 @@ describe.skipIf(!needs('chromium'))('the bus in the web interface', () => {
       expect(await seriousFaults(page)).toEqual([]);
     },
   );
+
+  it('the lag of a paused subscriber is a chart, whose values can be read with the keyboard', async () => {
+    await open(pathOf('reports', '?view=rates'));
+    const chart = page.getByRole('figure').filter({ hasText: 'Events waiting' });
+    await chart.getByText('400 now').waitFor();
+    await chart.getByRole('img').press('ArrowLeft');
+    await chart
+      .getByRole('status')
+      .getByText(/· waiting 400$/)
+      .waitFor();
+    await page
+      .getByRole('figure')
+      .filter({ hasText: 'Age of the oldest' })
+      .getByText(/^oldest$/)
+      .waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+  });
 
   it('the queue says that a strand is paused, not that nothing is to be delivered', async () => {
     await open(pathOf('reports', '?view=queue'));
