@@ -281,11 +281,13 @@ describe.skipIf(!needs('chromium'))('the bus in the web interface', () => {
     for (const path of [
       pathOf('reports', '?view=settings'),
       pathOf('crm', '?view=dead-letters'),
+      '/dead-letters',
       '/errands',
       '/topics',
     ]) {
       await wall.goto(product.url + path);
       await wall.getByRole('heading', { level: 1 }).waitFor({ timeout: patienceMs });
+      await wall.getByText('Your key may only read.').waitFor({ timeout: patienceMs });
       await wall
         .getByText(/^(Filter|No dead letters|main: .*|refunds)$/)
         .first()
