@@ -120,6 +120,16 @@ describe.skipIf(!needs('chromium'))('the bus in the web interface', () => {
     expect(await page.getByText('nothing to deliver').count()).toBe(0);
   });
 
+  it('the audit links to the page of a subscriber', async () => {
+    await open('/audit');
+    await page
+      .getByRole('link', { name: nameOf('reports') })
+      .first()
+      .click();
+    await page.getByRole('heading', { name: nameOf('reports') }).waitFor();
+    expect(new URL(page.url()).pathname).toBe(pathOf('reports'));
+  });
+
   it('a delivery has an address, and shows its request with the events and its answer', async () => {
     await open(pathOf('warehouse'));
     await page
