@@ -4,6 +4,7 @@ import { makeContext } from '../../test/harness/engine-context.ts';
 import { activate, claim, finish, runsOf } from '../../test/harness/pipeline.ts';
 import { after, minute, noon, Schedule, sentinel } from '../../test/harness/scheduling.ts';
 import { until } from '../../test/harness/until.ts';
+import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
 import { triggersFired } from './telemetry.ts';
 
@@ -308,5 +309,23 @@ describe('other processors', () => {
     await activate(all.line, job.task('only'), noon);
     all.line.time.advance(1_000);
     await until('it is offered', () => offers > 0 || undefined);
+  });
+
+  it('a scheduler records the lag of subscribers', async () => {
+    const { db, time } = all.line;
+    const subscriber = newId();
+    await db.exec(sql`
+      insert into subscriber (id, name, identity, kind, created_at)
+      values (${subscriber}, 'tests', ${subscriber}, 'pull', ${noon})`);
+    await db.exec(sql`
+      insert into reader (subscriber_id, strand, pos, queued, oldest_at)
+      values (${subscriber}, 0, 0, 3, ${new Date(time.now() - 5_000)})`);
+    await all.start();
+    const [row] = await until('a sample is taken', async () => {
+      const rows = await db.rows<{ queued: number; oldest_ms: number }>(sql`
+        select queued, oldest_ms from subscriber_activity`);
+      return rows.length > 0 ? rows : undefined;
+    });
+    expect(row).toEqual({ queued: 3, oldest_ms: 5_000 });
   });
 });

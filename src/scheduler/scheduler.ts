@@ -1,7 +1,8 @@
 /**
  * A tenant's scheduler: starts and stops its processors (triggers, updates, tokens, progress, dispatch) and its background
- * work (catch-up, backfills, retention, vacuum) as services, and publishes its status every second.
+ * work (catch-up, backfills, retention, vacuum, the history of lag) as services, and publishes its status every second.
  */
+import { lagSampleMs, sampleLag } from '../bus/lag.ts';
 import type { EngineContext } from '../contract/context.ts';
 import type { PartFault, Scheduler } from '../contract/engine.ts';
 import { every, together } from '../kernel/service.ts';
@@ -29,6 +30,12 @@ export function makeScheduler(ctx: EngineContext): Scheduler {
     async () => ctx.directory.noteScheduler({ ...triggers.status, ready: dispatching.ready() }),
     scheduling.fault('writing its status'),
   );
+  const lag = every(
+    lagSampleMs,
+    'lag',
+    async () => void (await sampleLag(scheduling.db, ctx.time.now())),
+    scheduling.fault('recording the lag of subscribers'),
+  );
   // services stop at the same time, each after its present pass: none needs another to stop
   const services = together('scheduler', [
     dispatching,
@@ -40,6 +47,7 @@ export function makeScheduler(ctx: EngineContext): Scheduler {
     backfillService(scheduling),
     vacuumService(scheduling),
     status,
+    lag,
     housekeeping(scheduling),
     outboxProcessor(scheduling),
   ]);

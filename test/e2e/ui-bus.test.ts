@@ -70,6 +70,7 @@ describe.skipIf(!needs('chromium'))('the bus in the web interface', () => {
     ];
     for (const name of rows) await page.getByRole('row', { name }).waitFor();
     await page.getByText('2,000 events wait').waitFor();
+    await page.getByRole('figure').filter({ hasText: 'Events waiting' }).getByText('2,000 now').waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     await button('Stopped').click();
     await page.getByRole('row', { name: /^billing/ }).waitFor({ state: 'detached' });
@@ -84,7 +85,7 @@ describe.skipIf(!needs('chromium'))('the bus in the web interface', () => {
         queue: /^nothing to deliver$/,
         'dead-letters': /^No dead letters$/,
         replays: /^done$/,
-        rates: /^Events delivered per minute$/,
+        rates: /^Age of the oldest event that waits$/,
         settings: /^Signing secrets$/,
       };
       await open(pathOf('billing', `?view=${view}`));
@@ -96,10 +97,37 @@ describe.skipIf(!needs('chromium'))('the bus in the web interface', () => {
     },
   );
 
+  it('the lag of a paused subscriber is a chart, whose values can be read with the keyboard', async () => {
+    await open(pathOf('reports', '?view=rates'));
+    const chart = page.getByRole('figure').filter({ hasText: 'Events waiting' });
+    await chart.getByText('400 now').waitFor();
+    await chart.getByRole('img').press('ArrowLeft');
+    await chart
+      .getByRole('status')
+      .getByText(/· waiting 400$/)
+      .waitFor();
+    await page
+      .getByRole('figure')
+      .filter({ hasText: 'Age of the oldest' })
+      .getByText(/^oldest$/)
+      .waitFor();
+    expect(await seriousFaults(page)).toEqual([]);
+  });
+
   it('the queue says that a strand is paused, not that nothing is to be delivered', async () => {
     await open(pathOf('reports', '?view=queue'));
     await page.getByRole('row', { name: /^3 paused 100 / }).waitFor();
     expect(await page.getByText('nothing to deliver').count()).toBe(0);
+  });
+
+  it('the audit links to the page of a subscriber', async () => {
+    await open('/audit');
+    await page
+      .getByRole('link', { name: nameOf('reports') })
+      .first()
+      .click();
+    await page.getByRole('heading', { name: nameOf('reports') }).waitFor();
+    expect(new URL(page.url()).pathname).toBe(pathOf('reports'));
   });
 
   it('a delivery has an address, and shows its request with the events and its answer', async () => {
@@ -263,11 +291,13 @@ describe.skipIf(!needs('chromium'))('the bus in the web interface', () => {
     for (const path of [
       pathOf('reports', '?view=settings'),
       pathOf('crm', '?view=dead-letters'),
+      '/dead-letters',
       '/errands',
       '/topics',
     ]) {
       await wall.goto(product.url + path);
       await wall.getByRole('heading', { level: 1 }).waitFor({ timeout: patienceMs });
+      await wall.getByText('Your key may only read.').waitFor({ timeout: patienceMs });
       await wall
         .getByText(/^(Filter|No dead letters|main: .*|refunds)$/)
         .first()

@@ -112,6 +112,7 @@ const shots: readonly Shot[] = [
   { name: 'subscriber-pull', path: subscriber('ledger'), shows: 'No consumer has fetched the batch.' },
   { name: 'subscriber-letters', path: subscriber('crm', 'dead-letters'), shows: '422' },
   { name: 'subscriber-replays', path: subscriber('billing', 'replays'), shows: 'done' },
+  { name: 'subscriber-lag', path: subscriber('warehouse', 'rates'), shows: 'Events waiting' },
   { name: 'subscriber-rates', path: subscriber('billing', 'rates'), shows: 'Events delivered per minute' },
   { name: 'subscriber-settings', path: subscriber('billing', 'settings'), shows: 'Filter' },
   {

@@ -1,5 +1,6 @@
 /** The audit: what people did, newest first, with the names and pages of the subjects. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { clientOf } from '../../../test/harness/bus-subscribers.ts';
 import { refusal } from '../../../test/harness/expected.ts';
 import { activate, claim, finish, makeJob, type MadeJob, runAll } from '../../../test/harness/runs.ts';
 import { planModes, scansOf, statementsOf } from '../../../test/harness/scans.ts';
@@ -86,6 +87,19 @@ describe('audit', () => {
       { type: 'stash.written', subject: id, name: 'Shop/stash/a/b', page: { kind: 'project', id } },
       { type: 'stash.written', subject: null, name: 'stash/token', page: null },
     ]);
+  });
+
+  it('a subscriber has its name and page while it exists, and its name afterwards', async () => {
+    const topics = sql`insert into bus_topic (name, owner_name, created_at) values ('orders', 'tests', ${new Date()})`;
+    await api.db.exec(topics);
+    const call = api.as(clientOf('billing'));
+    await call('POST /bus/subscription', { body: { topics: ['orders'], kind: 'pull', timeout: 0 } });
+    const { id, subscriber: name } = await call('GET /bus/subscriber', {});
+    const [created] = (await audit({ limit: 1 })).items;
+    expect(created).toMatchObject({ type: 'subscriber.created', name, page: { kind: 'subscriber', id } });
+    await api.call('DELETE /bus/subscribers/{id}', { params: { id } });
+    const [deleted] = (await audit({ limit: 1 })).items;
+    expect(deleted).toMatchObject({ type: 'subscriber.deleted', name, page: null });
   });
 
   it('a deleted subject has a name without a page, and a forgotten one has the name in its event', async () => {

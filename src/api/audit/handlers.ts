@@ -3,17 +3,18 @@ import { bodyOf, nameIn, readAudit } from '../../events/audit.ts';
 import { findTopic, type LoggedEvent } from '../../events/queries.ts';
 import type { Input } from '../../http/endpoint.ts';
 import type { Db } from '../../kernel/sql.ts';
-import { nameBackfills, nameJobs, type NamedRow, nameProjects, nameRuns } from './queries.ts';
+import { nameBackfills, nameJobs, type NamedRow, nameProjects, nameRuns, nameSubscribers } from './queries.ts';
 import { type ApiContext, badRequest } from '../context.ts';
 import type { auditEndpoints } from './endpoints.ts';
 
-type Kind = 'project' | 'job' | 'backfill' | 'run';
+type Kind = 'project' | 'job' | 'backfill' | 'run' | 'subscriber';
 
 const namings: Readonly<Record<Kind, (db: Db, ids: readonly string[]) => Promise<NamedRow[]>>> = {
   project: nameProjects,
   job: nameJobs,
   backfill: nameBackfills,
   run: nameRuns,
+  subscriber: nameSubscribers,
 };
 
 /** By the first word of an event's type. A pool has no page. The stash of a project is on the project's page. */
@@ -25,6 +26,11 @@ const kinds: Readonly<Record<string, Kind>> = {
   backfill: 'backfill',
   run: 'run',
   retry: 'run',
+  subscriber: 'subscriber',
+  bus: 'subscriber',
+  replay: 'subscriber',
+  dead_letter: 'subscriber',
+  dead_letters: 'subscriber',
 };
 
 const kindOf = ({ type }: LoggedEvent): Kind | undefined => kinds[type.split('.', 1)[0] ?? ''];

@@ -43,3 +43,11 @@ export function nameRuns(db: Db, ids: readonly string[]): Promise<NamedRow[]> {
       left join node_run on node_run.run_id = r.id
      where task.id is not null or node_run.run_id is not null`);
 }
+
+/** Leaves out subscribers that are deleted: their events have the name. */
+export function nameSubscribers(db: Db, ids: readonly string[]): Promise<NamedRow[]> {
+  return db.rows<NamedRow>(sql`
+    select id, name, false as gone
+      from subscriber
+     where id = any (${ids}::uuid[])`);
+}

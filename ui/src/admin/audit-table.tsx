@@ -94,9 +94,10 @@ function Row({ entry, more, choose }: Group & { readonly choose: Props['choose']
 
 function Subject({ entry: { subject, name, page } }: { readonly entry: Entry }) {
   const label = name ?? subject?.slice(-12) ?? '–';
-  const paths = { run: '/runs/', job: '/jobs/', project: '/projects/' } as const;
+  const paths = { run: '/runs/', job: '/jobs/', project: '/projects/', subscriber: '/subscribers/' } as const;
   if (page === null || page.kind === 'backfill') return <>{label}</>;
-  return <Link href={`${paths[page.kind]}${page.id}`}>{label}</Link>;
+  const id = page.kind === 'subscriber' ? encodeURIComponent(label) : page.id;
+  return <Link href={`${paths[page.kind]}${id}`}>{label}</Link>;
 }
 
 /** Plain fields in one line, the whole body on demand. */

@@ -13,6 +13,7 @@ import { keys } from '../queries.ts';
 import { Age, Due } from '../time/times.tsx';
 import './bus.css';
 import { BusHead } from './bus-head.tsx';
+import { ReadOnlyNote } from './read-only-note.tsx';
 
 const firstShown = 50;
 const mostShown = 1_000;
@@ -37,6 +38,7 @@ export default function ErrandsPage() {
     <>
       <BusHead />
       <section className="bus-part" aria-label="Errands">
+        <ReadOnlyNote actions="retry errands at once" />
         <Answer of={useErrands(limit)} what="Reading errands">
           {({ items, next, counts }) => (
             <>

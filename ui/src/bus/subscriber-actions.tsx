@@ -10,6 +10,7 @@ import { keys } from '../queries.ts';
 import { useMayOperate } from '../session/session.ts';
 import { formatSpan } from '../time/format.ts';
 import { faultOfPoint, PointField } from './point-field.tsx';
+import { ReadOnlyNote } from './read-only-note.tsx';
 import type { SubscriberDetail } from './use-bus.ts';
 
 interface Props {
@@ -22,8 +23,7 @@ interface FormProps extends Props {
 
 export function SubscriberActions({ subscriber }: Props) {
   const isActive = subscriber.state === 'active';
-  if (!useMayOperate())
-    return <p className="muted">Your key may only read. An operator can pause, test and change it.</p>;
+  if (!useMayOperate()) return <ReadOnlyNote actions="pause, test and change it" />;
   return (
     <div className="page-actions">
       <ActionDialog label="Test" title="Send a test event" offered={subscriber.callback !== null}>

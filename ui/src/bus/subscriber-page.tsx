@@ -11,8 +11,10 @@ import { useUrlState } from '../kit/url-state.ts';
 import { Age } from '../time/times.tsx';
 import './bus.css';
 import { BusCharts } from './bus-charts.tsx';
+import { ChartSpan, useChartSpan } from './chart-span.tsx';
 import { DeadLetters } from './dead-letters.tsx';
 import { DeliveriesView } from './deliveries-view.tsx';
+import { LagCharts } from './lag-charts.tsx';
 import { ReplaysView } from './replays-view.tsx';
 import { StrandsView } from './strands-view.tsx';
 import { SubscriberActions } from './subscriber-actions.tsx';
@@ -35,7 +37,7 @@ const views: readonly View[] = [
     Body: ({ subscriber }) => <DeadLetters subscriber={subscriber.subscriber} />,
   },
   { name: 'replays', label: 'Replays', Body: ReplaysView },
-  { name: 'rates', label: 'Rates', Body: ({ subscriber }) => <BusCharts minutes={60} subscriber={subscriber.id} /> },
+  { name: 'rates', label: 'Rates and lag', Body: ChartsView },
   { name: 'settings', label: 'Settings', Body: SettingsView },
 ];
 
@@ -64,6 +66,17 @@ export default function SubscriberPage({ id }: { readonly id: string }) {
         )}
       </Answer>
     </>
+  );
+}
+
+function ChartsView({ subscriber: { id } }: { readonly subscriber: SubscriberDetail }) {
+  const minutes = useChartSpan();
+  return (
+    <section className="bus-part" aria-label="Rates and lag">
+      <ChartSpan />
+      <BusCharts minutes={minutes} subscriber={id} />
+      <LagCharts minutes={minutes} subscriber={id} />
+    </section>
   );
 }
 

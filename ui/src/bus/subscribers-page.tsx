@@ -1,4 +1,4 @@
-/** All subscribers: state with its reason, health, exact lag and the next attempt. Which are shown is in the address. */
+/** All subscribers: state with its reason, health, exact lag and the next attempt, and charts of their lag. The address has the filters. */
 import { Link } from 'wouter';
 import { Answer } from '../kit/answer.tsx';
 import { Choice } from '../kit/choice.tsx';
@@ -9,6 +9,8 @@ import { useTitle } from '../kit/title.ts';
 import { useUrlState } from '../kit/url-state.ts';
 import { Age, Due } from '../time/times.tsx';
 import { BusHead } from './bus-head.tsx';
+import { ChartSpan, useChartSpan } from './chart-span.tsx';
+import { LagCharts } from './lag-charts.tsx';
 import { Health, standingOf, SubscriberState } from './subscriber-state.tsx';
 import { type Subscriber, useSubscribers } from './use-bus.ts';
 
@@ -54,6 +56,10 @@ function Found({ all, question }: { readonly all: readonly Subscriber[]; readonl
   const queued = all.reduce((sum, { events }) => sum + events.queued, 0);
   return (
     <>
+      <div className="bar bus-filters">
+        <ChartSpan />
+      </div>
+      <LagCharts minutes={useChartSpan()} />
       <div className="bar bus-filters">
         <Choice label="Which subscribers" options={choices} value={show} change={choose} />
         <p className="page-count" role="status">

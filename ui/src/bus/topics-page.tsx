@@ -4,7 +4,6 @@ import { ActionDialog, ActionFoot, ActionForm } from '../actions/action-dialog.t
 import { useChange } from '../admin/use-change.ts';
 import { tenant } from '../client.ts';
 import { Answer } from '../kit/answer.tsx';
-import { Choice } from '../kit/choice.tsx';
 import { Command } from '../kit/command.tsx';
 import { Empty } from '../kit/empty.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
@@ -14,33 +13,29 @@ import { keys } from '../queries.ts';
 import { Age } from '../time/times.tsx';
 import { BusCharts } from './bus-charts.tsx';
 import { BusHead } from './bus-head.tsx';
+import { ChartSpan, useChartSpan } from './chart-span.tsx';
 import { formatRate } from './format-rate.ts';
+import { ReadOnlyNote } from './read-only-note.tsx';
 import { type Topic, useTopics } from './use-bus.ts';
-
-const spans = [
-  { value: '60', label: 'Hour' },
-  { value: '1440', label: 'Day' },
-  { value: '10080', label: 'Week' },
-] as const;
 
 export default function TopicsPage() {
   useTitle('Bus');
   const topics = useTopics();
-  const [minutes, choose] = useUrlState('minutes', '60');
-  const shown = spans.find(({ value }) => value === minutes)?.value ?? '60';
+  const minutes = useChartSpan();
   const [topic, chooseTopic] = useUrlState('topic');
   return (
     <>
       <BusHead />
       <div className="bar bus-filters">
-        <Choice label="Time of the charts" options={spans} value={shown} change={choose} />
+        <ChartSpan />
         {topic === '' ? null : (
           <button type="button" className="button" onClick={() => chooseTopic('')}>
             Only {topic}: show all topics
           </button>
         )}
       </div>
-      <BusCharts minutes={Number(shown)} {...(topic === '' ? {} : { topic })} />
+      <BusCharts minutes={minutes} {...(topic === '' ? {} : { topic })} />
+      <ReadOnlyNote actions="delete topics" />
       <Answer of={topics} what="Reading topics">
         {(all) => (all.length === 0 ? <NoTopics /> : <TopicsTable topics={all} chosen={topic} choose={chooseTopic} />)}
       </Answer>

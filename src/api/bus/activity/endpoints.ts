@@ -1,4 +1,4 @@
-/** Activity of the bus per minute: events in and out, failed attempts, and how long events took. */
+/** Activity of the bus per minute: events in and out, failed attempts, how long events took, and lag. */
 import { z } from 'zod';
 import { endpoints } from '../../../http/endpoint.ts';
 import { time } from '../../shapes.ts';
@@ -6,7 +6,7 @@ import { subscriberKey, topicName } from '../shapes.ts';
 
 export const busActivityEndpoints = endpoints({
   'GET /bus/activity': {
-    summary: 'Events published and delivered, failed attempts, and the time from one to the other, in steps of minutes',
+    summary: 'Events published and delivered, failed attempts, latency and lag, in steps of minutes',
     tag: 'bus',
     allow: ['viewer', 'operator'],
     query: z.object({
@@ -26,6 +26,10 @@ export const busActivityEndpoints = endpoints({
           /** Milliseconds; null: nothing was delivered. */
           latency_mean: z.number().nullable(),
           latency_worst: z.number().nullable(),
+          /** The most events that were queued at once. */
+          queued: z.int(),
+          /** The greatest age of the oldest of them, in milliseconds; null: none was queued. */
+          oldest_age: z.number().nullable(),
         }),
       ),
     }),

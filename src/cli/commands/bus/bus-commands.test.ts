@@ -60,6 +60,13 @@ describe('publish -f', () => {
     );
   });
 
+  it('a file that is missing is named', async () => {
+    const { env } = await start(makeBus().handlers);
+    const ran = await shell(['publish', 'orders', '-f', 'absent.ndjson'], { env });
+    expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('absent.ndjson: file not found') as unknown });
+    expect(ran.stderr).not.toContain('ENOENT');
+  });
+
   it('a line that is not JSON is named by its number', async () => {
     const { env } = await start(makeBus().handlers);
     const ran = await shell(['publish', 'orders', '-f', '-'], { env, stdin: '{"type":"update"}\n\n{"type"\n' });

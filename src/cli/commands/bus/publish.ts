@@ -76,8 +76,8 @@ const emptyPage = (): Page => ({ texts: [], lines: [], bytes: 0 });
 
 async function publishFile(session: Session, topic: string, file: string): Promise<void> {
   const server = await session.connect();
-  const input = file === '-' ? session.io.stdin : createReadStream(resolve(session.io.cwd, file));
   const name = file === '-' ? 'stdin' : file;
+  const input = file === '-' ? session.io.stdin : readChunks(resolve(session.io.cwd, file), name);
   const total = { events: 0, repeated: 0, first: null as string | null, last: null as string | null };
   const printProgress = makeProgressPrinter(session);
   let position = 0;
@@ -95,6 +95,15 @@ async function publishFile(session: Session, topic: string, file: string): Promi
   session.out.answer(total, () => {
     session.out.line(`${formatTotal(total)}: numbers ${total.first} to ${total.last}`);
   });
+}
+
+async function* readChunks(path: string, name: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* createReadStream(path) as AsyncIterable<Uint8Array>;
+  } catch (error) {
+    if (Reflect.get(Object(error), 'code') === 'ENOENT') throw new UsageError(`${name}: file not found`);
+    throw error;
+  }
 }
 
 function formatTotal({ events, repeated }: { readonly events: number; readonly repeated: number }): string {
