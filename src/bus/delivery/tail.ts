@@ -149,7 +149,8 @@ export class Tail {
     // another call may have come further meanwhile
     if (this.#fanned !== from) return;
     const last = page.at(-1);
-    const isWhole = from > 0 && (last === undefined || page.length < tailLimits.page.events) && !isCut(page);
+    // a page that ends before `to` has reached one of its limits
+    const isWhole = from > 0 && (last === undefined || last.seq === to);
     if (isWhole) this.#keep(page);
     else this.#reset(to);
     this.#fanned = to;
@@ -188,9 +189,4 @@ export class Tail {
     }
     return low;
   }
-}
-
-/** Whether the limit of bytes ended a page: then events may follow it. */
-function isCut(page: readonly BusEvent[]): boolean {
-  return page.reduce((sum, event) => sum + event.bytes, 0) > tailLimits.page.bytes / 2;
 }

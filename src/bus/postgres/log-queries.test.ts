@@ -68,3 +68,14 @@ it.each([
   const page = await readTopics(db, { after: 4, to: 20, topics: [2, ...others] }, limits);
   expect(page.events).toEqual([events[3]]);
 });
+
+it('a page of more than 16 topics passes numbers without events at once', async () => {
+  const topics = Array.from({ length: 20 }, (_, i) => 50 + i);
+  const far = event(3_999_999, 60, 'after a gap');
+  await db.exec(sql`
+    insert into bus_event (seq, topic_id, key_hash, at, body)
+    values (${far.seq}, ${far.topicId}, ${far.keyHash}, ${new Date(far.atMs)}, ${far.body})`);
+  const read = (after: number, to: number) => readTopics(db, { after, to, topics }, limits);
+  expect(await read(9, 3_999_999)).toEqual({ events: [far], lookedTo: 3_999_999 });
+  expect(await read(9, 3_999_998)).toEqual({ events: [], lookedTo: 3_999_998 });
+});

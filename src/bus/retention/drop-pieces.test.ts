@@ -177,6 +177,25 @@ it('an acknowledgement of a batch whose position was moved has no effect, and it
   expect(result).toMatchObject({ isHeld: false, pos: old.at(-1), queued: 2 });
 });
 
+it('a reader without events in the piece keeps its position, its closed batch and its errand', async () => {
+  const id = await bus.subscribe({ callback, topics: [2] });
+  const [, young] = await publishPieces(
+    many(3),
+    many(2, () => ({ topic: 2 })),
+  );
+  await bus.db.exec(sql`update bus_state set fanned = (select max(seq) from bus_event)`);
+  await bus.db.exec(sql`update reader set queued = 2, batch_end = ${young[0] ?? 0} where subscriber_id = ${id}`);
+  const [worker, errands] = [newId(), postgresErrands(bus.db)];
+  await errands.push('main', [{ key: deliverKey({ subscriber: id, strand: 0 }) }]);
+  const [held] = await errands.acquire('main', worker, 1, Date.now());
+  expect(await drop()).toBeGreaterThan(0);
+  expect(await bus.db.one(sql`select pos, batch_end from reader`)).toEqual({ pos: 0, batch_end: young[0] });
+  const batch = { from: 0, to: young[0] ?? 0, events: 1, batches: 1, nextAtMs: null };
+  const ack = { subscriber: id, strand: 0, lease: held?.lease ?? 0, ...batch };
+  const [result] = await postgresBusStore(bus.db, worker).done([ack], Date.now());
+  expect(result).toMatchObject({ isHeld: true, pos: young[0], queued: 1 });
+});
+
 it('a consumer that pulls cannot acknowledge a dropped batch, and gets the next one', async () => {
   const id = await bus.subscribe({ callback });
   await bus.db.exec(sql`update subscriber set kind = 'pull', callback = null where id = ${id}`);

@@ -4,8 +4,9 @@
  *
  * 1. A piece is a partition. Appending closes a partition at a tenth of the limit (`open_bus_log`). The piece with the newest event
  *    stays, because it holds the end of the log.
- * 2. A piece is dropped in one commit with all that follows: readers behind it move on, their couriers lose the errands, the gap
- *    becomes a dead letter without events, and `bus.dropped` is recorded. So it is reported exactly if it happened, and once.
+ * 2. A piece is dropped in one commit with all that follows: readers that lose events move on, their couriers lose the errands, the
+ *    gap becomes a dead letter without events, and `bus.dropped` is recorded. So it is reported exactly if it happened, and once.
+ *    Other readers do not notice it: their batches keep their ids.
  * 3. The drop needs a moment without readers and writers of the log. It waits at most 200 ms for that, because publishers wait
  *    meanwhile, and is tried again in the next pass. Nobody's statement fails.
  * 4. `queued` stays exact: lost events are counted before, by the revisions in force at their numbers. A reader that moves
@@ -95,9 +96,9 @@ async function drop(
     const readers: queries.MovedReader[] = [];
     for (const reader of await queries.lockBehind(tx, last))
       readers.push(await settleReader(tx, reader, { gap, last, fanned: state.fanned }));
-    const replays = await queries.moveReplays(tx, last);
-    await queries.moveReaders(tx, readers, last);
     const losers = readers.filter(({ lost }) => lost > 0);
+    const replays = await queries.moveReplays(tx, last);
+    await queries.moveReaders(tx, losers, last);
     await queries.insertGaps(
       tx,
       losers.map((reader) => letterOf(reader, last)),
@@ -105,8 +106,9 @@ async function drop(
     );
     await queries.passDropped(tx, last);
     await queries.dropPartition(tx, number);
-    if (last > 0) recordDrop(tx, { number, last, readers: losers, replays });
-    return { number, last, readers: losers, replays };
+    const dropped = { number, last, readers: losers, replays };
+    if (last > 0) recordDrop(tx, dropped);
+    return dropped;
   });
 }
 

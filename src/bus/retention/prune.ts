@@ -1,5 +1,6 @@
 /**
- * Retention of the bus by age (the limit by bytes is in drop-pieces.ts): deletes events that are too old and that nobody needs, and what the bus keeps beside them.
+ * Retention of the bus by age: deletes events that are too old and that nobody needs, and what the bus keeps beside them. The limit by
+ * bytes is in drop-pieces.ts.
  *
  * 1. An event stays while a reader (of couriers or of consumers that pull) or a running replay has not passed it, or fan-out has not
  *    counted it. The newest event stays, because it holds the end of the log.

@@ -2,7 +2,7 @@
  * Statements of pull: batches that consumers hold. Each is one conditional write on one reader, together with its row of the delivery
  * log: what became of a hand-out is the row's `code` (`pullCodes`).
  */
-import { type Db, sql } from '../../kernel/sql.ts';
+import { type Db, type Sql, sql } from '../../kernel/sql.ts';
 import type { RevisionRow } from '../store.ts';
 
 export type PulledReader = {
@@ -109,10 +109,14 @@ export async function leaseBatch(
   return row?.attempts;
 }
 
+/** Milliseconds from the hand-out to its end. A consumer may hold a batch for longer than the 24 days that the column can store. */
+const heldMs = (end: Sql) => sql`
+  coalesce(least(extract(epoch from ${end} - f.leased_at) * 1000, 2147483647)::integer, 0)`;
+
 /** The row of a hand-out whose lease ran out, from `former`. */
 const expiredLease = sql`
       select f.subscriber_id, f.leased_until, f.leased_batch, f.attempts, f.leased_events,
-             coalesce((extract(epoch from f.leased_until - f.leased_at) * 1000)::integer, 0), ${pullCodes.expired}
+             ${heldMs(sql`f.leased_until`)}, ${pullCodes.expired}
         from former f
        where f.leased_batch is not null`;
 
@@ -143,7 +147,7 @@ const former = (batch: HeldBatch) => sql`
 const logOf = (code: string, { now, isLogged }: Spoken) => sql`
       insert into delivery (subscriber_id, at, batch, attempt, events, ms, code)
       select f.subscriber_id, ${now}::timestamptz, f.leased_batch, f.attempts, f.leased_events,
-             coalesce((extract(epoch from ${now}::timestamptz - f.leased_at) * 1000)::integer, 0), ${code}
+             ${heldMs(sql`${now}::timestamptz`)}, ${code}
         from former f
        where ${isLogged}::boolean`;
 

@@ -51,7 +51,7 @@ export async function checkTermsSize(tx: Db): Promise<void> {
              + ${filterChar}::integer * coalesce(octet_length(filter::text), 0)), 0)::float8 as bytes
       from subscription`);
   if (bytes <= maxTermsBytes) return;
-  const remedy = 'deliver queued events, remove subscribers, or make filters shorter';
+  const remedy = 'deliver queued events or remove subscribers';
   throw new MillraceError('conflict', `the subscriptions of this tenant are too large: ${remedy}`);
 }
 
