@@ -6,6 +6,12 @@ import type { TenantRow } from './queries.ts';
 /** A courier without a beat for this long is lost. Couriers beat every 2 s. */
 const courierSilentMs = 10_000;
 
+/**
+ * A courier that has missed a beat. Only its process is looked for: machines that share a host name, such as cloned ones, would
+ * otherwise take each other's couriers for gone.
+ */
+const missedBeatMs = 3_000;
+
 /** Couriers whose process is gone are remembered for so long. After it, their errands have returned anyway. */
 const lostForMs = 600_000;
 
@@ -23,7 +29,7 @@ export interface CourierBeat {
 export interface OtherCouriers {
   /** How many others are alive. */
   readonly alive: number;
-  /** Those of them on the same machine. */
+  /** Couriers on the same machine that have missed a beat. */
   readonly near: readonly { readonly id: string; readonly pid: number }[];
   /** Couriers whose process is gone. */
   readonly lost: readonly string[];
@@ -42,7 +48,9 @@ export async function beatCourier(db: Db, beat: CourierBeat): Promise<OtherCouri
     select json_build_object(
              'alive', count(*) filter (where ${isAlive}),
              'near', coalesce(
-               json_agg(json_build_object('id', id, 'pid', pid)) filter (where machine = ${beat.machine} and lost_at is null), '[]'),
+               json_agg(json_build_object('id', id, 'pid', pid)) filter (
+                 where machine = ${beat.machine} and lost_at is null
+                   and beat_at < clock_timestamp() - ${missedBeatMs} * interval '1 millisecond'), '[]'),
              'lost', coalesce(
                json_agg(id) filter (where lost_at > clock_timestamp() - ${lostForMs} * interval '1 millisecond'), '[]')) as others
       from courier
@@ -63,6 +71,12 @@ export function forgetCouriers(db: Db, before: Date): Promise<number> {
 export async function markCourierLost(db: Db, { machine, pid }: { machine: string; pid: number }): Promise<void> {
   await db.exec(sql`
     update courier set lost_at = clock_timestamp() where machine = ${machine} and pid = ${pid} and lost_at is null`);
+}
+
+/** The same for couriers by id. */
+export async function markCouriersLost(db: Db, ids: readonly string[]): Promise<void> {
+  await db.exec(sql`
+    update courier set lost_at = clock_timestamp() where id = any (${ids}::uuid[]) and lost_at is null`);
 }
 
 /** Tenants whose events are delivered: switched on, with subscribers, and usable as far as the launcher knows. */

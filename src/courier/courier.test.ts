@@ -164,20 +164,25 @@ it('a tenant whose service fails is retried, and does not disturb another', asyn
   expect(count('start b')).toBe(1);
 });
 
-it('a courier whose process is gone is noticed by another of its machine, and its services are woken and told', async () => {
+it('a silent courier whose process is gone is noticed by another of its machine, and its services are woken and told', async () => {
   busy.add('a');
   await subscribe('a');
-  const [gone, elsewhere] = [newId(), newId()];
+  const [gone, elsewhere, cloned] = [newId(), newId(), newId()];
   const { pid } = spawnSync(process.execPath, ['-e', '']);
-  for (const [id, where] of [
-    [gone, machine],
-    [elsewhere, 'another machine'],
+  for (const [id, where, beat] of [
+    [gone, machine, '-4 s'],
+    [elsewhere, 'another machine', '-4 s'],
+    // on another machine of the same name
+    [cloned, machine, '1 hour'],
   ] as const)
     await fleet.control.db.exec(sql`
-      insert into courier (id, machine, pid, version, started_at, beat_at) values (${id}, ${where}, ${pid}, '1', now(), now())`);
+      insert into courier (id, machine, pid, version, started_at, beat_at)
+      values (${id}, ${where}, ${pid}, '1', now(), now() + ${beat}::interval)`);
   await start();
   await until('a is told', () => lostAt.get('a')?.().includes(gone) || undefined);
   expect(lostAt.get('a')?.()).not.toContain(elsewhere);
+  expect(lostAt.get('a')?.()).not.toContain(cloned);
+  await fleet.control.db.exec(sql`delete from courier where id = ${cloned}`);
   const { couriers: alive } = await readCourierStanding(fleet.control.db);
   expect(alive.map(({ id }) => id)).not.toContain(gone);
   await fleet.control.db.exec(sql`delete from courier where id in (${gone}, ${elsewhere})`);

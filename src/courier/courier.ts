@@ -13,7 +13,7 @@ import { maxShownSubscribers } from '../contract/courier-tally.ts';
 import {
   beatCourier,
   listServedTenants,
-  markCourierLost,
+  markCouriersLost,
   type OtherCouriers,
   removeCourier,
 } from '../control/courier-queries.ts';
@@ -143,9 +143,9 @@ class RunningCourier {
   /** A number may belong to another process by now: then the errands return once its courier has been silent for long enough. */
   async #markGone(): Promise<void> {
     const gone = this.#others.near.filter(({ pid }) => pid !== process.pid && !isProcessRunning(pid));
-    for (const { pid } of gone) await markCourierLost(this.#options.control, { machine, pid });
     if (gone.length === 0) return;
     const ids = new Set(gone.map(({ id }) => id));
+    await markCouriersLost(this.#options.control, [...ids]);
     const near = this.#others.near.filter(({ id }) => !ids.has(id));
     this.#others = { ...this.#others, near, lost: [...this.#others.lost, ...ids] };
   }
