@@ -34,6 +34,10 @@ export interface RevisionRow {
   readonly subscriber: string;
   /** Events after this number. */
   readonly fromSeq: number;
+  /** The number after which the terms were written. After a move back, `fromSeq` is before it. */
+  readonly originSeq: number;
+  /** No two terms of a subscriber share it. */
+  readonly version: number;
   readonly topics: readonly number[];
   readonly filter: unknown;
   readonly maxEvents: number;

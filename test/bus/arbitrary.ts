@@ -28,6 +28,8 @@ export const arbitraryLog: fc.Arbitrary<BusEvent[]> = fc
 export const arbitraryRevision = fc.record({
   subscriber: fc.constant(subscriber),
   fromSeq: fc.integer({ min: 0, max: 40 }),
+  originSeq: fc.integer({ min: 0, max: 40 }),
+  version: fc.integer({ min: 0, max: 40 }),
   topics: fc.uniqueArray(fc.integer({ min: 1, max: 3 })),
   filter: fc.constant(null),
   maxEvents: fc.integer({ min: 1, max: 6 }),

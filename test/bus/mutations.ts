@@ -18,4 +18,9 @@ export const mutations: readonly Mutation[] = [
     'and pos < p_barrier and queued > 0',
     'and false',
   ]),
+  changeFunction('I7: a move back hides that the terms are younger than the events', [
+    'place_readers',
+    'set from_seq = v_from',
+    'set from_seq = v_from, origin_seq = v_from',
+  ]),
 ];

@@ -6,7 +6,8 @@
  * 3. What is queued for a reader is at every moment exactly what lies between its position and fan-out (I7). A count is never
  *    corrected, and no write fails.
  * 4. Every event is accepted, and each key of a strand in order (I7).
- * 5. An event always travels in the same batch, and one batch id always has the same bytes.
+ * 5. An event always travels in the same batch, and one batch id always has the same bytes: the part of the id before the numbers of
+ *    its events decides whether an event between them is in the batch.
  */
 import { deliverKey } from '../../src/bus/errand-keys.ts';
 import type { HeldReader } from '../../src/bus/store.ts';
@@ -108,24 +109,37 @@ export class RivalsOracle {
 
   /** What a subscriber received that was moved: everything from its last position on, in batches with stable bytes. */
   checkMoved(name: string, wanted: readonly number[], received: readonly Received[], later: readonly Received[]): void {
-    this.#checkBodies(name, received);
+    this.#checkBatches(name, received);
     const accepted = new Set(later.filter(isAccepted).flatMap(({ seqs }) => seqs));
     const missing = wanted.filter((seq) => !accepted.has(seq));
     if (missing.length > 0) this.note(`${name}: events ${missing.join(', ')} are missing after a move`);
   }
 
-  #checkBodies(name: string, received: readonly Received[]): void {
+  #checkBatches(name: string, received: readonly Received[]): void {
     const bodies = new Map<string, string>();
     for (const { id, body } of received) {
       if ((bodies.get(id) ?? body) !== body) this.note(`${name}: batch ${id} has two bodies`);
       bodies.set(id, body);
+    }
+    const members = new Map<string, boolean>();
+    for (const { id, seqs } of received) {
+      const [, label = '', first, last] = id.split('_');
+      const own = new Set(seqs);
+      for (let seq = Number(first); seq <= Number(last); seq++) {
+        const key = `${label} ${seq}`;
+        if ((members.get(key) ?? own.has(seq)) !== own.has(seq)) {
+          this.note(`${name}: batch ${id} and another of ${label} differ in event ${seq}`);
+          break;
+        }
+        members.set(key, own.has(seq));
+      }
     }
   }
 
   /** What one subscriber received, when nothing is left to deliver. */
   checkReceived(name: string, expected: ExpectedEvents, received: readonly Received[]): void {
     const batches = new Map<number, string>();
-    this.#checkBodies(name, received);
+    this.#checkBatches(name, received);
     for (const { id, seqs } of received) {
       for (const seq of seqs) {
         const batch = batches.get(seq) ?? id;

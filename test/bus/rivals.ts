@@ -22,7 +22,7 @@ import { HandTime } from '../harness/hand-time.ts';
 import { until } from '../harness/until.ts';
 import { Random } from '../simulation/random.ts';
 import { RivalsOracle } from './rivals-oracle.ts';
-import { makeTopics, RivalsPublisher } from './rivals-publisher.ts';
+import { makeTopics, RivalsPublisher, type StoredEvent } from './rivals-publisher.ts';
 
 export interface Rivalry {
   readonly faults: readonly string[];
@@ -102,6 +102,10 @@ function makeLatch(): Latch {
   return { opened, open };
 }
 
+function expectEvents({ topics, isWide, expected }: Subscriber, events: readonly StoredEvent[]): void {
+  for (const { seq, topic, key } of events) if (topics.includes(topic)) expected.set(seq, isWide ? key : 'all');
+}
+
 class Rivals {
   readonly #random: Random;
   readonly #world: TestBus;
@@ -109,6 +113,7 @@ class Rivals {
   readonly #oracle = new RivalsOracle();
   readonly #publisher: RivalsPublisher;
   readonly #subscribers: Subscriber[] = [];
+  readonly #stored: StoredEvent[] = [];
   readonly #running = new Set<Courier>();
   #couriers: MortalCourier[] = [];
   #isDraining = false;
@@ -190,7 +195,7 @@ class Rivals {
     );
     if (random.chance(0.25)) await this.#change(changed);
     if (random.chance(0.1)) await this.#pauseOrResume(random.pick(this.#subscribers));
-    if (random.chance(0.1)) for (const each of this.#subscribers) if (each.moves !== undefined) await this.#move(each);
+    if (random.chance(0.15)) await this.#moveAll();
     if (random.chance(0.12)) {
       this.#couriers.shift()?.kill();
       this.#kills += 1;
@@ -213,15 +218,14 @@ class Rivals {
   }
 
   async #publish(): Promise<void> {
-    for (const { seq, topic, key } of await this.#publisher.publish())
-      for (const { topics, isWide, expected } of this.#subscribers)
-        if (topics.includes(topic)) expected.set(seq, isWide ? key : 'all');
+    const events = await this.#publisher.publish();
+    this.#stored.push(...events);
+    for (const subscriber of this.#subscribers) expectEvents(subscriber, events);
   }
 
   async #change(subscriber: Subscriber): Promise<void> {
     const random = this.#random;
-    // a moved subscriber keeps its topics: its batches of old events are those of its present terms
-    const topics = subscriber.moves === undefined ? random.pick([[0], [1], [0, 1]]) : subscriber.topics;
+    const topics = random.pick([[0], [1], [0, 1]]);
     await this.#world.change(subscriber.id, {
       callback: `${this.#receiver.url}${subscriber.path}`,
       topics: this.#idsOf(topics),
@@ -242,15 +246,27 @@ class Rivals {
     if (subscriber.isPaused) this.#pauses += 1;
   }
 
+  /** Often right after a change of their terms, which are then in force at events that were delivered by others. */
+  async #moveAll(): Promise<void> {
+    for (const each of this.#subscribers) {
+      if (each.moves === undefined) continue;
+      if (this.#random.chance(0.6)) await this.#change(each);
+      await this.#move(each);
+    }
+  }
+
   /** Moves a subscriber back or ahead, whatever a courier is sending to it. */
   async #move(subscriber: Subscriber): Promise<void> {
     const { ctx, db } = this.#world;
     const author = { actor: 'key:tests', at: new Date(this.#time.now()) };
-    const from = this.#random.pick([...subscriber.expected.keys(), 1]);
+    const from = this.#random.chance(0.5) ? 1 : this.#random.pick([...this.#stored.map(({ seq }) => seq), 1]);
     const requests = this.#receiver.received.length;
     await resumeSubscriber({ ...ctx, db }, author, subscriber.id, String(from));
     subscriber.isPaused = false;
     subscriber.moves = { from, requests };
+    // its present topics are in force at all events
+    subscriber.expected.clear();
+    expectEvents(subscriber, this.#stored);
     this.#moves += 1;
   }
 

@@ -1,5 +1,6 @@
 /** A tenant's bus on a real database: subscribers, published events, and couriers in this process. */
 import { makeCourier, type CourierOptions } from '../../src/bus/delivery/courier.ts';
+import { type Terms, writeRevision } from '../../src/bus/subscribers/revisions.ts';
 import type { Courier, CourierContext, Outbound } from '../../src/contract/bus.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { deadlineIn } from '../../src/kernel/service.ts';
@@ -12,7 +13,7 @@ import { makeTenantDatabase, type TenantDatabase } from './tenant-database.ts';
 export interface SubscriberOptions {
   readonly callback: string;
   readonly topics?: readonly number[];
-  readonly filter?: unknown;
+  readonly filter?: Terms['filter'];
   readonly max?: number;
   readonly maxBytes?: number;
   readonly windowMs?: number;
@@ -134,25 +135,16 @@ export class TestBus {
     const strands = options.strands ?? 1;
     await tx.exec(sql`update bus_state set revision = revision + 1`);
     await tx.exec(sql`select from reader where subscriber_id = ${id} order by strand for update`);
-    await tx.exec(sql`select pg_advisory_xact_lock(7345, 8)`);
-    const { seq } = await tx.one<{ seq: number }>(sql`select coalesce(max(seq), 0) as seq from bus_event`);
-    const filter = options.filter === undefined ? null : JSON.stringify(options.filter);
-    await tx.exec(sql`
-      insert into subscription (
-        subscriber_id, from_seq, topics, filter, max_events, max_bytes, window_ms, quiet, strands, ordering)
-      values (
-        ${id}, ${seq}, ${options.topics ?? [1]}::integer[], ${filter}::jsonb, ${options.max ?? 100},
-        ${options.maxBytes ?? 1_048_576}, ${options.windowMs ?? 0}, ${options.quiet ?? false}, ${strands},
-        ${strands > 1 ? 'key' : 'subscriber'})
-      on conflict (subscriber_id, from_seq) do update
-         set topics = excluded.topics, filter = excluded.filter, max_events = excluded.max_events,
-             max_bytes = excluded.max_bytes, window_ms = excluded.window_ms, quiet = excluded.quiet,
-             strands = excluded.strands, ordering = excluded.ordering`);
-    await tx.exec(sql`
-      insert into reader (subscriber_id, strand, pos)
-      select ${id}, s, ${seq} from generate_series(0, ${strands - 1}::integer) as s
-      on conflict do nothing`);
-    return seq;
+    return writeRevision(tx, id, {
+      topics: options.topics ?? [1],
+      filter: options.filter ?? null,
+      max_events: options.max ?? 100,
+      max_bytes: options.maxBytes ?? 1_048_576,
+      window_ms: options.windowMs ?? 0,
+      quiet: options.quiet ?? false,
+      strands,
+      ordering: strands > 1 ? 'key' : 'subscriber',
+    });
   }
 
   /** Returns the numbers. */

@@ -24,8 +24,9 @@ const me = () => call('GET /bus/subscriber', {});
 it('a subscription is not changed while those of the tenant are larger than couriers may keep', async () => {
   const { id } = await me();
   await api.db.exec(sql`
-    insert into subscription (subscriber_id, from_seq, topics, filter, max_events, max_bytes, window_ms, quiet, strands, ordering)
-    select ${id}, -n, '{}', ${{ type: 'x'.repeat(8_000) }}::jsonb, 9, 1024, 0, false, 1, 'subscriber'
+    insert into subscription (
+      subscriber_id, from_seq, origin_seq, version, topics, filter, max_events, max_bytes, window_ms, quiet, strands, ordering)
+    select ${id}, -n, -n, -n, '{}', ${{ type: 'x'.repeat(8_000) }}::jsonb, 9, 1024, 0, false, 1, 'subscriber'
       from generate_series(1, 600) as n`);
   const change = async (body: object): Promise<number> =>
     (await api.fetch('PATCH', '/bus/subscriber', { caller, body: JSON.stringify(body) })).status;

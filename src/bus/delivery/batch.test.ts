@@ -107,12 +107,32 @@ it.each([
   [{ quiet: false, windowMs: 0 }, 10],
 ])('an open batch with %o may be closed at %i ms', (window, atMs) => {
   const [revision] = subscriptionOf([
-    { subscriber, fromSeq: 0, topics: [1], filter: null, maxEvents: 9, maxBytes: 99, strands: 1, ...window },
+    {
+      subscriber,
+      fromSeq: 0,
+      originSeq: 0,
+      version: 0,
+      topics: [1],
+      filter: null,
+      maxEvents: 9,
+      maxBytes: 99,
+      strands: 1,
+      ...window,
+    },
   ]).revisions;
   if (revision === undefined) throw new Error('no revision');
   expect(closesAtMs([event(1, 10), event(2, 20), event(3, 30)], revision)).toBe(atMs);
 });
 
-it('the id of a batch names the subscriber, the strand, the first and the last event', () => {
-  expect(batchId(subscriber, 2, [event(5, 0), event(9, 0)])).toBe('0000000a_2_5_9');
+it.each([
+  ['the subscriber, the strand, the first and the last event', 2, { originSeq: 4, strands: 3 }, '2'],
+  ['the version of the terms, if the first event is older than they are', 2, { originSeq: 5, strands: 3 }, '2r7'],
+  ['only the version, if there is one strand', 0, { originSeq: 5, strands: 1 }, 'r7'],
+  ['the same for a replay of one strand', undefined, { originSeq: 4, strands: 1 }, '0'],
+  ['the same for a replay of older events of one strand', undefined, { originSeq: 5, strands: 1 }, 'r7'],
+  ['the version for a replay of several strands', undefined, { originSeq: 4, strands: 3 }, 'r7'],
+])('the id of a batch names %s', (_, strand, terms, label) => {
+  const revision = { ...terms, version: 7 };
+  const id = batchId({ subscriber, strand, revision, events: [event(5, 0), event(9, 0)] });
+  expect(id).toBe(`0000000a_${label}_5_9`);
 });

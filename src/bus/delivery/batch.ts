@@ -122,18 +122,36 @@ export function closesAtMs(events: readonly BusEvent[], { windowMs, quiet }: Rev
   return (from?.atMs ?? 0) + windowMs;
 }
 
-/**
- * The strand in a batch's id. A replay has `r` and the first number of the revision whose terms it applies, where the ordinary
- * deliveries had other terms or several strands: such a batch may have other events between the same numbers.
- */
-export type StrandLabel = number | `r${number}`;
+/** What the id of a batch names: the revision is that of its first event. */
+export interface NamedBatch {
+  readonly subscriber: string;
+  /** Undefined: events of all strands, for a replay. */
+  readonly strand: number | undefined;
+  readonly revision: Pick<Revision, 'originSeq' | 'version' | 'strands'>;
+  readonly events: readonly BusEvent[];
+}
 
 /**
- * The id of a batch: the same events have the same id, whoever sends them. It has the last digits of the subscriber's id, because
+ * The id of a batch: one id always has the same events, whoever sends them. It has the last digits of the subscriber's id, because
  * the first ones are the same for subscribers that were created within a minute.
  */
-export function batchId(subscriber: string, strand: StrandLabel, events: readonly BusEvent[]): string {
-  return `${subscriber.slice(-8)}_${strand}_${events[0]?.seq}_${events.at(-1)?.seq}`;
+export function batchId({ subscriber, strand, revision, events }: NamedBatch): string {
+  const first = events[0]?.seq ?? 0;
+  return `${subscriber.slice(-8)}_${strandLabel(revision, strand, first)}_${first}_${events.at(-1)?.seq ?? 0}`;
+}
+
+/**
+ * The strand in a batch's id. Events from before the terms were written may have been delivered by other terms, with other events
+ * between the same numbers. So their batches name the version of the terms, as do replays that mix the events of several strands.
+ */
+function strandLabel(
+  { originSeq, version, strands }: NamedBatch['revision'],
+  strand: number | undefined,
+  first: number,
+) {
+  const isMixed = strand === undefined && strands > 1;
+  if (first > originSeq && !isMixed) return `${strand ?? 0}`;
+  return `${strand === undefined || strands === 1 ? '' : strand}r${version}`;
 }
 
 export function batchBody(events: readonly BusEvent[]): string {

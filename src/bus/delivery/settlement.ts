@@ -6,6 +6,7 @@ import type { BusEvent, HeldReader, LoadedReader } from '../store.ts';
 import type { AckWindow } from './ack-window.ts';
 import { batchBody, BatchBuilder, batchId } from './batch.ts';
 import type { DeliveryParts, Gathered } from './delivery-parts.ts';
+import type { Revision } from './subscriptions.ts';
 import { describeFailure, judge, type Verdict } from './verdict.ts';
 
 export interface Settled {
@@ -107,17 +108,18 @@ export class Settlement {
     const next = await this.#nextEvent(batch);
     if (next === undefined) return this.#retry(reader, retry);
     const { subscriber, strand } = this.#held;
-    const id = batchId(subscriber, strand, [next]);
-    const sending = { id, subscriber, events: [next], bytes: next.bytes + 2, attempt: 1, replay: null };
+    const { event, revision } = next;
+    const id = batchId({ subscriber, strand, revision, events: [event] });
+    const sending = { id, subscriber, events: [event], bytes: event.bytes + 2, attempt: 1, replay: null };
     const second = await this.#parts.sender.send(reader.receiver, sending, this.#abort);
     checkpoint('delivery.next');
     const isAccepted = second !== undefined && 'status' in second && second.status >= 200 && second.status < 300;
     if (!isAccepted) return this.#retry(reader, retry);
-    return this.#giveUp(reader, batch, answer, { code: 'refused', runAtMs: null, accepted: next });
+    return this.#giveUp(reader, batch, answer, { code: 'refused', runAtMs: null, accepted: event });
   }
 
-  /** The reader's event after a batch, unless strands change before it. */
-  async #nextEvent({ events, revision }: SentBatch): Promise<BusEvent | undefined> {
+  /** The reader's event after a batch with its revision, unless strands change before it. */
+  async #nextEvent({ events, revision }: SentBatch): Promise<{ event: BusEvent; revision: Revision } | undefined> {
     const { tail } = this.#parts;
     const subscription = tail.subscriptionOf(this.#held.subscriber);
     if (subscription === undefined) return undefined;
@@ -127,7 +129,11 @@ export class Settlement {
       for (const event of page.events) if (builder.events.length === 0) builder.offer(event);
       after = page.lookedTo;
     }
-    return builder.revision?.barrier === revision.barrier ? builder.events[0] : undefined;
+    const {
+      events: [event],
+      revision: own,
+    } = builder;
+    return event !== undefined && own?.barrier === revision.barrier ? { event, revision: own } : undefined;
   }
 
   async #giveUp(

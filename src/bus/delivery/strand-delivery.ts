@@ -182,10 +182,10 @@ export class StrandDelivery {
     const { quiet, abort } = this.#signals;
     const reader = this.#reader;
     if (reader === undefined) return 'load';
-    await this.#awaitRate(reader, batch.revision);
+    const { events, bytes, revision } = batch;
+    await this.#awaitRate(reader, revision);
     if (quiet.aborted) return 'gather';
-    const { events, bytes } = batch;
-    const id = batchId(this.held.subscriber, this.held.strand, events);
+    const id = batchId({ ...this.held, revision, events });
     const attempt = reader.attempts + 1;
     const sending = { id, subscriber: this.held.subscriber, events, bytes, attempt, replay: null };
     const answer = await this.#parts.sender.send(reader.receiver, sending, abort);

@@ -9,7 +9,7 @@ import { revisionAt, revisionFor, Subscriptions, topicsAfter } from './subscript
 
 const row = (fromSeq: number, more: Partial<RevisionRow> = {}): RevisionRow => {
   const limits = { maxEvents: 2, maxBytes: 1_000, windowMs: 100, quiet: false, strands: 1 };
-  return { subscriber, fromSeq, topics: [1], filter: null, ...limits, ...more };
+  return { subscriber, fromSeq, originSeq: fromSeq, version: fromSeq, topics: [1], filter: null, ...limits, ...more };
 };
 const event = (seq: number, more: Partial<BusEvent> = {}): BusEvent => {
   return { seq, topicId: 1, keyHash: 0, target: null, atMs: seq, body: '{"type":"update"}', bytes: 17, ...more };

@@ -9,6 +9,8 @@ import type { BusEvent, RevisionRow } from '../store.ts';
 
 export interface Revision {
   readonly fromSeq: number;
+  readonly originSeq: number;
+  readonly version: number;
   readonly topics: ReadonlySet<number>;
   readonly filter: Filter | null;
   readonly maxEvents: number;

@@ -12,8 +12,8 @@ export async function readRevisions(
   db: Db,
 ): Promise<{ readonly state: BusState; readonly revisions: ReturnType<typeof toRevisions> }> {
   const rows = await db.rows<SubscriptionRow>(sql`
-    select b.fanned, b.revision, s.subscriber_id, s.from_seq, s.topics, s.filter, s.max_events, s.max_bytes, s.window_ms,
-           s.quiet, s.strands
+    select b.fanned, b.revision, s.subscriber_id, s.from_seq, s.origin_seq, s.version, s.topics, s.filter, s.max_events,
+           s.max_bytes, s.window_ms, s.quiet, s.strands
       from bus_state b
       left join subscription s on true
      where b.one

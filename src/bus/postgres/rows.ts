@@ -44,6 +44,8 @@ function copyOf(text: string): string {
 export type SubscriptionRow = BusState & {
   readonly subscriber_id: string | null;
   readonly from_seq: number;
+  readonly origin_seq: number;
+  readonly version: number;
   readonly topics: number[];
   readonly filter: unknown;
   readonly max_events: number;
@@ -61,6 +63,8 @@ export function toRevisions(rows: readonly SubscriptionRow[]): RevisionRow[] {
       : {
           subscriber: row.subscriber_id,
           fromSeq: row.from_seq,
+          originSeq: row.origin_seq,
+          version: row.version,
           topics: row.topics,
           filter: row.filter,
           maxEvents: row.max_events,

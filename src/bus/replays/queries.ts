@@ -60,6 +60,8 @@ type LoadRow = ReceiverRow & {
   readonly only_undelivered: boolean;
   readonly kind: 'http' | 'pull';
   readonly revision_from: number | null;
+  readonly origin_seq: number;
+  readonly version: number;
   readonly topics: number[];
   readonly filter: unknown;
   readonly max_events: number;
@@ -73,7 +75,7 @@ export async function loadReplay(db: Db, { replay, worker, lease }: HeldReplay):
     select r.subscriber_id, r.state, r.from_seq, r.to_seq, r.pos, r.batch_end, r.attempts, r.only_undelivered,
            s.kind, s.name, s.state = 'active' and s.kind = 'http' as is_active, s.callback, s.credential, s.secrets, s.health,
            s.last_delivered_at, s.rate, s.max_attempts, s.max_age_ms, s.request_ms,
-           c.from_seq as revision_from, c.topics, c.filter, c.max_events, c.max_bytes, c.strands
+           c.from_seq as revision_from, c.origin_seq, c.version, c.topics, c.filter, c.max_events, c.max_bytes, c.strands
       from errand e
       join replay r on r.id = ${replay}
       join subscriber s on s.id = r.subscriber_id
@@ -85,7 +87,8 @@ export async function loadReplay(db: Db, { replay, worker, lease }: HeldReplay):
 }
 
 function toReplay(row: LoadRow): LoadedReplay {
-  const { subscriber_id: subscriber, revision_from: fromSeq, topics, filter, strands } = row;
+  const { subscriber_id: subscriber, revision_from: fromSeq, origin_seq: originSeq, version } = row;
+  const { topics, filter, strands } = row;
   const limits = { maxEvents: row.max_events, maxBytes: row.max_bytes, windowMs: 0, quiet: false };
   return {
     subscriber,
@@ -98,7 +101,8 @@ function toReplay(row: LoadRow): LoadedReplay {
     onlyUndelivered: row.only_undelivered,
     kind: row.kind,
     receiver: toReceiver(row),
-    revision: fromSeq === null ? undefined : { subscriber, fromSeq, topics, filter, strands, ...limits },
+    revision:
+      fromSeq === null ? undefined : { subscriber, fromSeq, originSeq, version, topics, filter, strands, ...limits },
   };
 }
 

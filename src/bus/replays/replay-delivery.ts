@@ -162,9 +162,8 @@ export class ReplayDelivery {
   }
 
   #idOf({ subscriber, revision }: LoadedReplay, events: readonly BusEvent[]): string {
-    const fromSeq = revision?.fromSeq ?? 0;
-    const isSame = revision?.strands === 1 && (events[0]?.seq ?? 0) > fromSeq;
-    return batchId(subscriber, isSame ? 0 : `r${fromSeq}`, events);
+    if (revision === undefined) throw new Error('a replayed batch has no revision');
+    return batchId({ subscriber, strand: undefined, revision, events });
   }
 
   async #send(replay: LoadedReplay, events: readonly BusEvent[], bytes: number, attempt: number) {

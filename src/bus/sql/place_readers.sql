@@ -1,4 +1,5 @@
--- Places all readers of a subscriber at one number, with one revision from there on. Strands that the revision lacks are removed.
+-- Places all readers of a subscriber at one number, with one revision from there on, which keeps its origin. Strands that the revision
+-- lacks are removed.
 --
 -- p_counts, p_oldest: by strand, the events after p_from that fan-out has passed, and when the first of them was accepted. p_from
 -- null, or beyond the newest event: after the newest event. Returns the number.

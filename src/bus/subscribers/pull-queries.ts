@@ -43,9 +43,9 @@ export async function readPulled(db: Db, subscriber: string): Promise<PulledStat
   const row = await db.one<StateRow>(sql`
     select b.fanned, b.revision,
            (select coalesce(json_agg(json_build_object(
-                     'subscriber', s.subscriber_id, 'fromSeq', s.from_seq, 'topics', s.topics, 'filter', s.filter,
-                     'maxEvents', s.max_events, 'maxBytes', s.max_bytes, 'windowMs', s.window_ms, 'quiet', s.quiet,
-                     'strands', s.strands) order by s.from_seq), '[]')
+                     'subscriber', s.subscriber_id, 'fromSeq', s.from_seq, 'originSeq', s.origin_seq,
+                     'version', s.version, 'topics', s.topics, 'filter', s.filter, 'maxEvents', s.max_events,
+                     'maxBytes', s.max_bytes, 'windowMs', s.window_ms, 'quiet', s.quiet, 'strands', s.strands) order by s.from_seq), '[]')
               from subscription s
              where s.subscriber_id = ${subscriber}) as revisions,
            (select coalesce(json_agg(json_build_object(

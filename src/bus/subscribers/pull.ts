@@ -13,7 +13,7 @@ import { newId } from '../../kernel/id.ts';
 import type { Db } from '../../kernel/sql.ts';
 import { batchBody, BatchBuilder, batchId, closesAtMs } from '../delivery/batch.ts';
 import { SuccessSampling } from '../success-sampling.ts';
-import { type Subscription, Subscriptions, topicsAfter } from '../delivery/subscriptions.ts';
+import { type Revision, type Subscription, Subscriptions, topicsAfter } from '../delivery/subscriptions.ts';
 import { readTopics } from '../postgres/log-queries.ts';
 import type { BusEvent } from '../store.ts';
 import type { BusContext } from './context.ts';
@@ -51,7 +51,7 @@ interface Gathered {
   readonly isClosed: boolean;
   /** When a batch that is open may be closed. */
   readonly closesAtMs: number;
-  readonly barrier: number;
+  readonly revision: Revision;
 }
 
 /** The next batch of any strand; else when there may be one. */
@@ -85,14 +85,14 @@ async function takeFrom(ctx: BusContext, subscriber: Subscriber, standing: Stand
   const batch = await gather(ctx.db, subscription, reader, fanned);
   if (batch === undefined) return undefined;
   // events of one key may change strands at a barrier: no strand continues until all have come there
-  const isHeldUp = readers.some((other) => other !== reader && other.pos < batch.barrier && other.queued > 0);
-  if (batch.barrier >= reader.pos && isHeldUp) return undefined;
+  const isHeldUp = readers.some((other) => other !== reader && other.pos < batch.revision.barrier && other.queued > 0);
+  if (batch.revision.barrier >= reader.pos && isHeldUp) return undefined;
   if (!batch.isClosed && batch.closesAtMs > now) return { nextAtMs: batch.closesAtMs };
   if (subscriber.max_attempts !== null && reader.attempts >= subscriber.max_attempts) {
-    await giveUp(ctx, subscriber, reader, batch.events);
+    await giveUp(ctx, subscriber, reader, batch);
     return { nextAtMs: now };
   }
-  return lease(ctx, subscriber, reader, batch.events);
+  return lease(ctx, subscriber, reader, batch);
 }
 
 async function gather(
@@ -113,17 +113,17 @@ async function gather(
   builder.noteEnd(to);
   const { events, revision, isClosed } = builder;
   if (revision === undefined) return undefined;
-  return { events, isClosed, closesAtMs: closesAtMs(events, revision), barrier: revision.barrier };
+  return { events, isClosed, closesAtMs: closesAtMs(events, revision), revision };
 }
 
 async function lease(
   ctx: BusContext,
   subscriber: Subscriber,
   reader: PulledReader,
-  events: readonly BusEvent[],
+  { events, revision }: Gathered,
 ): Promise<Taken | undefined> {
   const now = ctx.time.now();
-  const id = batchId(subscriber.id, reader.strand, events);
+  const id = batchId({ subscriber: subscriber.id, strand: reader.strand, revision, events });
   const until = new Date(now + pullLeaseMs);
   const end = events.at(-1)?.seq ?? reader.pos;
   const attempt = await leaseBatch(ctx.db, subscriber.id, reader, {
@@ -143,11 +143,11 @@ async function giveUp(
   ctx: BusContext,
   subscriber: Subscriber,
   reader: PulledReader,
-  events: readonly BusEvent[],
+  { events, revision }: Gathered,
 ): Promise<void> {
   await setAside(ctx.db, subscriber.id, reader, {
     id: newId(),
-    batch: batchId(subscriber.id, reader.strand, events),
+    batch: batchId({ subscriber: subscriber.id, strand: reader.strand, revision, events }),
     first: events[0]?.seq ?? reader.pos,
     last: events.at(-1)?.seq ?? reader.pos,
     events: events.length,

@@ -25,7 +25,7 @@ type Endpoints = typeof deliveryExplainEndpoints;
 type Explanation = CallAnswer<Endpoints['GET /api/explain/delivery/{id}']>;
 type Findings = { readonly state: Explanation['state']; readonly findings: readonly Finding[] };
 
-const batchPattern = /^([0-9a-f]{8})_(\d+|r\d+)_(\d+)_(\d+)$/;
+const batchPattern = /^([0-9a-f]{8})_(?:(\d+)(?:r\d+)?|r\d+)_(\d+)_(\d+)$/;
 /** A courier without a beat for this long counts as gone. */
 const courierLifeMs = 15_000;
 
@@ -74,7 +74,9 @@ async function explainBatch(
       : finding('dropped', gapMessage, { ...letter });
     return { state: 'given_up', findings: [words] };
   }
-  const gap = await findGapOf(ctx.db, { subscriber: subscriber.id, strand: String(strand), last: Number(last) });
+  // a replay that mixes strands
+  if (strand === undefined) return undefined;
+  const gap = await findGapOf(ctx.db, { subscriber: subscriber.id, strand, last: Number(last) });
   if (gap !== undefined) return { state: 'given_up', findings: [finding('dropped', gapMessage, { ...gap })] };
   const readers = await readReaders(ctx.db, subscriber.id);
   const reader = readers.find((one) => String(one.strand) === strand);
