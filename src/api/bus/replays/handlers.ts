@@ -20,11 +20,18 @@ interface Wish {
 
 async function start(ctx: ApiContext, caller: Caller | undefined, subscriber: Subscriber, wish: Wish) {
   const head = await readHead(ctx.db);
-  const from = Math.min((await positionAt(ctx.db, wish.from)) ?? head, head);
+  const from = (await positionAt(ctx.db, wish.from)) ?? head;
+  if (from >= head) throw badRequest('body.from', `is after the newest event, which has the number ${head}`);
   const to = await lastOf(ctx, wish.to, head);
-  if (to < from) throw badRequest('body.to', 'is before `from`');
+  if (isBefore(wish, from, to)) throw badRequest('body.to', 'is before `from`');
   const range = { from, to, onlyUndelivered: wish.only_undelivered };
   return { id: await startReplay(ctx, author(ctx, caller), subscriber, range) };
+}
+
+/** Between two times in order there may be no event. `from`: the number before the first event. */
+function isBefore(wish: Wish, from: number, to: number): boolean {
+  if (wish.from instanceof Date && wish.to instanceof Date) return wish.to < wish.from;
+  return to <= from;
 }
 
 /** A number names the last event; a time ends before the first event of that time. */
