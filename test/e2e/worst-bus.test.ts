@@ -89,6 +89,20 @@ const inputs: WorstInput[] = [
       expect(await send('POST', '/bus/import', product.rootKey, body)).toBe(200);
     },
   },
+  {
+    what: 'twenty lists of very many topics',
+    work: async () => {
+      const lists = await Promise.all(repeat(20, 0).map(() => send('GET', '/bus/topics', publisher.key)));
+      expect(lists).toEqual(repeat(20, 200));
+    },
+  },
+  {
+    what: 'ten exports of very many topics',
+    work: async () => {
+      const exports = await Promise.all(repeat(10, 0).map(() => send('GET', '/bus/export', product.rootKey)));
+      expect(exports).toEqual(repeat(10, 200));
+    },
+  },
 ];
 
 /** A topic has no digits. */

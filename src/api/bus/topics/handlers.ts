@@ -1,5 +1,5 @@
 /** The handlers of topics, publishing and health of the event bus. */
-import { changeOwner, deleteTopic, findTopic, listTopics, type TopicRow } from '../../../bus/topics/topics.ts';
+import { changeOwner, deleteTopic, findTopic, listTopics } from '../../../bus/topics/topics.ts';
 import { publish } from '../../../bus/publish/publish.ts';
 import { postedResponse } from '../../../bus/publish/posted-response.ts';
 import type { Caller } from '../../../contract/roles.ts';
@@ -21,7 +21,8 @@ export const topicHandlers: ApiHandlers<typeof topicEndpoints> = {
   'GET /bus/pulse/scaling': async ({ signal }, { db }) => {
     if (await isBusy(db)) await pause(scaling.delayMs, signal);
   },
-  'GET /bus/topics': async (_, { db, time }) => (await listTopics(db, new Date(time.now()))).map(renderTopic),
+  'GET /bus/topics': async (_, { db, time }) =>
+    new Response(await listTopics(db, new Date(time.now())), { headers: { 'content-type': 'application/json' } }),
   'POST /bus/topics/{name}': async ({ params, body, caller, request }, ctx) => {
     if (caller === undefined) throw new MillraceError('unauthenticated', 'send a key');
     const key = request.headers.get('idempotency-key');
@@ -42,18 +43,6 @@ export const topicHandlers: ApiHandlers<typeof topicEndpoints> = {
     if (!(await changeOwner(db, name, body))) throw new MillraceError('not_found', `topic not found: ${name}`);
   },
 };
-
-function renderTopic({ owner_name: name, ...topic }: TopicRow) {
-  return {
-    name: topic.name,
-    publisher: topic.owner === null ? null : name,
-    events: topic.events,
-    last_minute: topic.last_minute,
-    subscribers: topic.subscribers,
-    owner: topic.owner,
-    created_at: topic.created_at.toISOString(),
-  };
-}
 
 function mayDelete(caller: Caller | undefined, owner: string | null): boolean {
   if (caller === undefined || caller.kind === 'task') return false;

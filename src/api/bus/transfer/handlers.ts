@@ -16,19 +16,20 @@ type Exported = CallAnswer<Endpoints['GET /bus/export']>;
 const maxTopics = 100_000;
 const maxSubscribers = 10_000;
 
-async function exportBus(ctx: ApiContext, sealer: Sealer | undefined): Promise<Exported> {
+async function exportBus(ctx: ApiContext, sealer: Sealer | undefined): Promise<{ json: string; subscribers: number }> {
   const [topics, rows] = await Promise.all([
     exportTopics(ctx.db, maxTopics + 1),
     exportSubscribers(ctx.db, maxSubscribers + 1),
   ]);
-  if (topics.length > maxTopics || rows.length > maxSubscribers) {
+  if (topics.count > maxTopics || rows.length > maxSubscribers) {
     throw new MillraceError('conflict', 'the bus has too many topics or subscribers for one export');
   }
-  const subscribers = rows.map(({ credential, secrets, ...row }) => ({
+  const subscribers: Exported['subscribers'] = rows.map(({ credential, secrets, ...row }) => ({
     ...row,
     sealed: sealer === undefined ? null : seal(ctx, sealer, { credential, secrets, ...row }),
   }));
-  return { version: 1, topics, subscribers };
+  const json = `{"version":1,"topics":${topics.json},"subscribers":${JSON.stringify(subscribers)}}`;
+  return { json, subscribers: rows.length };
 }
 
 function seal(ctx: ApiContext, sealer: Sealer, { name, credential, secrets }: ExportedRow): string | null {
@@ -39,15 +40,19 @@ function seal(ctx: ApiContext, sealer: Sealer, { name, credential, secrets }: Ex
   });
 }
 
+function respond({ json }: { json: string }): Response {
+  return new Response(json, { headers: { 'content-type': 'application/json' } });
+}
+
 export const transferHandlers: ApiHandlers<Endpoints> = {
-  'GET /bus/export': (_, ctx) => exportBus(ctx, undefined),
+  'GET /bus/export': async (_, ctx) => respond(await exportBus(ctx, undefined)),
   'POST /bus/export': async ({ body, caller }, ctx) => {
     const exported = await exportBus(ctx, await makeSealer(body.passphrase));
     await recording(ctx.db, author(ctx, caller), async (tx) => {
-      const counts = { subscribers: exported.subscribers.length };
+      const counts = { subscribers: exported.subscribers };
       tx.record('millrace_bus', { type: 'bus.exported', subject: null, body: counts });
     });
-    return exported;
+    return respond(exported);
   },
   'POST /bus/import': async ({ body, caller }, ctx) => {
     const { topics, subscribers, skipped } = await importBus(ctx, author(ctx, caller), body);

@@ -1,16 +1,16 @@
 /** Statements that export topics and subscribers. */
 import { type Db, sql } from '../../../kernel/sql.ts';
 
-export function exportTopics(
-  db: Db,
-  limit: number,
-): Promise<{ name: string; owner: string | null; owner_name: string }[]> {
-  return db.rows(sql`
-    select name, owner, owner_name
-      from bus_topic
-     where deleted_at is null and name not like 'millrace\\_%'
-     order by name
-     limit ${limit}`);
+/** Topics by name, as a JSON array that the database renders: a hundred thousand would keep other requests waiting. */
+export function exportTopics(db: Db, limit: number): Promise<{ count: number; json: string }> {
+  return db.one(sql`
+    select count(*)::integer as count, coalesce(json_agg(listed order by name), '[]')::text as json
+      from (
+        select name, owner, owner_name
+          from bus_topic
+         where deleted_at is null and name not like 'millrace\\_%'
+         order by name
+         limit ${limit}) as listed`);
 }
 
 export type ExportedRow = {
