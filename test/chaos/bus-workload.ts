@@ -238,8 +238,13 @@ export class BusWorkload {
     return this.acknowledged.get('orders')?.at(-20)?.seq ?? 1;
   }
 
+  /** What couriers have to deliver. The subscriber that is gone has ever more, until it is resumed for good. */
   async #queued(): Promise<number> {
-    const count = (db: Db) => db.one<{ n: number }>(sql`select sum(queued)::bigint as n from reader`);
+    const count = (db: Db) =>
+      db.one<{ n: number }>(sql`
+        select coalesce(sum(r.queued), 0)::bigint as n
+          from reader r join subscriber s on s.id = r.subscriber_id
+         where s.id <> ${this.#idOf('gone')}`);
     return (await this.#surely(count)).n;
   }
 }
