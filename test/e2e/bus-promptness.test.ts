@@ -1,6 +1,7 @@
 /** What the event bus of a running product does at once, without waiting for a sweep: events of SQL, and errands of a killed courier. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { onClient, sql } from '../../src/kernel/sql.ts';
+import { onDatabase } from '../../src/postgres/address.ts';
 import { withClient } from '../../src/postgres/databases.ts';
 import { makeBusClient } from '../harness/bus-client.ts';
 import { type BusReceiver, makeBusReceiver } from '../harness/bus-receiver.ts';
@@ -20,7 +21,7 @@ afterAll(async () => {
   await receiver?.close();
 });
 
-const addressOf = async (database: string) => ({ ...(await controlAddress(product.home)), database });
+const addressOf = async (database: string) => onDatabase(await controlAddress(product.home), database);
 
 it('events that SQL publishes arrive one after the other, faster than any sweep finds them', async () => {
   const client = await makeBusClient(product, 'letters');
