@@ -51,11 +51,27 @@ export class BusWalk implements Dying {
     const { api, couriers, hosts } = this.installation;
     const some = (all: readonly Checkpoint[]) => all.filter((name) => names.includes(name));
     await Promise.all([
-      dieAtEach(this, couriers, some(checkpoints.courier)),
+      this.#dieInPairs(couriers, some(checkpoints.courier)),
       dieAtEach(this, hosts, some(checkpoints.outbox)),
     ]);
     // separately, because nothing is published while the API dies at every request
     await dieAtEach(this, [api], some(checkpoints.publish));
+  }
+
+  /**
+   * An errand that is lost five times without progress is set aside, which is right: so after every two deaths all errands make some.
+   */
+  async #dieInPairs(couriers: ChaosInstallation['couriers'], names: readonly Checkpoint[]): Promise<void> {
+    for (let i = 0; i < names.length; i += 2) {
+      await dieAtEach(this, couriers, names.slice(i, i + 2));
+      const isCalm = async () => {
+        const { worst } = await this.installation.db.one<{ worst: number }>(
+          sql`select coalesce(max(losses), 0) as worst from errand`,
+        );
+        return worst === 0;
+      };
+      await Promise.race([until('all errands have made progress', isCalm, 2 * patienceMs), this.#feeding]);
+    }
   }
 
   /** A courier freezes until others have what it held, and goes on as if nothing had happened. */
