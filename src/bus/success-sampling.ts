@@ -1,4 +1,4 @@
-/** Successes that the delivery log keeps: at most so many a second. Failures are all kept. */
+/** Limits the successes that the delivery log keeps each second. Failures are all kept. */
 const maxPerSecond = 100;
 
 export class SuccessSampling {

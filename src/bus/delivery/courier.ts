@@ -36,7 +36,7 @@ const courierTimes = {
   idleSweepMs: 30_000,
   /** Between two writes of the delivery log. */
   logMs: 250,
-  /** Acknowledgements that nobody waits for gather for so long: ten full batches then take one statement instead of four. */
+  /** Acknowledgements without a waiter gather for this time. Ten full batches then take one statement instead of four. */
   ackMs: 5,
   /** From one page to the next, so that small groups of events share one: each page is a read, a commit and an answer. */
   pageMs: 4,

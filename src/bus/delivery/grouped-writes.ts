@@ -1,6 +1,6 @@
 /**
  * Groups writes: one call is under way at a time, and all that arrive meanwhile share the next. An idle group writes at once; a
- * busy one writes more in each commit. With a rest, items that nobody waits for gather for so long after the begin of a call.
+ * busy one writes more in each commit. With a rest, items without a waiter gather for that time after a call begins.
  *
  * 1. An item that PostgreSQL rejects does not affect the others of its group.
  * 2. While the database is away, items are kept and the call is repeated, until the signal aborts. So the results of deliveries

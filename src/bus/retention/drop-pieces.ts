@@ -59,7 +59,7 @@ export async function dropPieces(ctx: EngineContext, db: Db, maxBytes: number): 
 /** Returns false if the locks were not free in time. */
 async function dropPiece(ctx: EngineContext, db: Db, number: number): Promise<boolean> {
   for (const lockMs of pieceLimits.lockMs) {
-    // 0: all its events went by age, so nobody needs it
+    // 0: retention by age has deleted all its events
     const last = (await queries.lastOfPiece(db, number)) ?? 0;
     const gap = await measureGap(db, last);
     try {
@@ -133,7 +133,7 @@ function letterOf(reader: queries.MovedReader, last: number): queries.DroppedLet
   return { id: newId(), batch: `${subscriber.slice(-8)}_${strand}_${start + 1}_${last}`, reader };
 }
 
-/** One event for each subscriber and replay that has lost events; one without a subject if nobody has. */
+/** One event for each subscriber and replay that has lost events. If none has, one event without a subject. */
 function recordDrop(tx: Recording, { last, readers, replays }: Dropped): void {
   const record = (subject: string | null, body: object): void =>
     tx.record('millrace_bus', { type: 'bus.dropped', subject, body: { ...body, last: String(last) } });

@@ -1,5 +1,5 @@
 /**
- * Retention of the bus by age: deletes events that are too old and that nobody needs, and what the bus keeps beside them. The limit by
+ * Retention of the bus by age: deletes old events that every reader has passed, and what the bus keeps beside them. The limit by
  * bytes is in drop-pieces.ts.
  *
  * 1. An event stays while a reader (of couriers or of consumers that pull) or a running replay has not passed it, or fan-out has not

@@ -9,7 +9,7 @@ import { isList, isObject, type Json } from '../json.ts';
 import { type Compilation, compileNode, type Evaluate, type ExpressionFault, type Scope } from './compile.ts';
 import { Fuel, toJson, toText, type Value } from './values.ts';
 
-/** Bounds one evaluation: about 10 ms of processor time. */
+/** The work that one evaluation may do, in nodes of the expression. */
 const fuelUnits = 100_000;
 const maxExpressionChars = 4_000;
 

@@ -43,7 +43,8 @@ function frameNode(draft: Draft, nid: string | null): readonly [string, Frame] |
 }
 
 export function resultOf(draft: Draft, nid: string | null): Json {
-  return frameNode(draft, nid)?.[1].ret ?? (frameNode(draft, nid) === undefined ? draft.ret : null);
+  const found = frameNode(draft, nid);
+  return found === undefined ? draft.ret : found[1].ret;
 }
 
 export function setResult(draft: Draft, nid: string | null, ret: Json): void {

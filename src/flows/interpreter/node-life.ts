@@ -21,9 +21,7 @@ export function guard(run: Run, nid: string, work: () => void): void {
   try {
     work();
   } catch (error) {
-    const failure = failureOf(error, nid);
-    // a step that cannot even be left is closed without its failure being handled twice
-    settle(run, nid, { kind: 'failed', error: failure });
+    settle(run, nid, { kind: 'failed', error: failureOf(error, nid) });
   }
 }
 

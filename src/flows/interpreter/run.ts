@@ -215,7 +215,7 @@ export class Run {
   }
 }
 
-/** What an exception of a step means; it is thrown on if it is a fault of ours. */
+/** The error of a step that an exception stands for. Any other exception is a fault of ours, and is thrown on. */
 export function failureOf(error: unknown, nid: string): FlowError {
   if (error instanceof ExpressionError)
     return { code: error.code, message: error.message, data: null, node: nid, isFinal: false };
