@@ -28,8 +28,8 @@ const hintPayloads = {
   bus: nothing,
   /** Events were put into the outbox. A host sends it, because it holds the only connection that listens in the tenant's database. */
   outbox: nothing,
-  /** Messages wait for the conductors with these ids, or for any. */
-  flows: z.array(z.string()).readonly(),
+  /** Messages wait for the conductors with these ids; null: for any. */
+  flows: z.array(z.string().nullable()).readonly(),
   /** A running run must be killed. */
   cancel: heldRun,
   /** Workers may have cached an older state of this object. */

@@ -19,6 +19,10 @@ export interface Secrets {
   encrypt(plain: Buffer): Buffer;
   decrypt(sealed: Buffer): Buffer;
   signRun(run: HeldRun): string;
+  /** A token with these claims, for a link that works without a key. */
+  signLink(claims: string): string;
+  /** The claims of a token; undefined: it is forged. */
+  verifyLink(token: string): string | undefined;
 }
 
 /** A worker or scheduler as recorded in the control database. All tenants share them, so no engine owns them. */

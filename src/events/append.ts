@@ -11,6 +11,8 @@ export const topics = {
   millrace_runs: 3,
   millrace_tokens: 4,
   millrace_bus: 5,
+  millrace_flows: 6,
+  millrace_executions: 7,
 } as const;
 type Topic = keyof typeof topics;
 

@@ -53,6 +53,8 @@ export function makeSecrets(keys: readonly [string, ...string[]], now: () => num
     decrypt: (sealed) => unseal(masters, sealed),
     signRun: (run) => signRun(current, run, now() + credentialLifeMs),
     verifyRun: (credential) => verifyRun(masters, credential, now()),
+    signLink: (claims) => sign(current, linkPrefix, claims),
+    verifyLink: (token) => verify(masters, linkPrefix, token),
   };
 }
 
@@ -90,11 +92,33 @@ function decryptWith(key: MasterKey, sealed: Buffer): Buffer {
   return Buffer.concat([decipher.update(sealed.subarray(body + tagBytes)), decipher.final()]);
 }
 
-const prefix = 'mrt_';
+const runPrefix = 'mrt_';
+const linkPrefix = 'mrl_';
 
 function signRun(key: MasterKey, run: HeldRun, expiresAtMs: number): string {
-  const claims = Buffer.from(JSON.stringify([run.tenant, run.run, run.lease, expiresAtMs])).toString('base64url');
-  return `${prefix}${claims}.${mac(key, claims).toString('base64url')}`;
+  return sign(key, runPrefix, JSON.stringify([run.tenant, run.run, run.lease, expiresAtMs]));
+}
+
+/** The prefix is signed as well, except that of credentials, so that one kind of token never passes for another. */
+function sign(key: MasterKey, prefix: string, text: string): string {
+  const claims = Buffer.from(text).toString('base64url');
+  return `${prefix}${claims}.${mac(key, signedText(prefix, claims)).toString('base64url')}`;
+}
+
+function signedText(prefix: string, claims: string): string {
+  return prefix === runPrefix ? claims : `${prefix}${claims}`;
+}
+
+/** The claims of a genuine token. */
+function verify(keys: readonly MasterKey[], prefix: string, token: string): string | undefined {
+  if (!token.startsWith(prefix)) return undefined;
+  const [claims = '', given = ''] = token.slice(prefix.length).split('.');
+  const signature = Buffer.from(given, 'base64url');
+  const isGenuine = keys.some((key) => {
+    const expected = mac(key, signedText(prefix, claims));
+    return expected.length === signature.length && timingSafeEqual(expected, signature);
+  });
+  return isGenuine ? Buffer.from(claims, 'base64url').toString() : undefined;
 }
 
 function mac(key: MasterKey, claims: string): Buffer {
@@ -102,19 +126,8 @@ function mac(key: MasterKey, claims: string): Buffer {
 }
 
 function verifyRun(keys: readonly MasterKey[], credential: string, nowMs: number): TaskCaller | undefined {
-  if (!credential.startsWith(prefix)) return undefined;
-  const [claims = '', given = ''] = credential.slice(prefix.length).split('.');
-  const signature = Buffer.from(given, 'base64url');
-  const genuine = keys.some((key) => {
-    const expected = mac(key, claims);
-    return expected.length === signature.length && timingSafeEqual(expected, signature);
-  });
-  if (!genuine) return undefined;
-  const [tenantId, run, lease, expiresAtMs] = JSON.parse(Buffer.from(claims, 'base64url').toString()) as [
-    string,
-    string,
-    number,
-    number,
-  ];
+  const claims = verify(keys, runPrefix, credential);
+  if (claims === undefined) return undefined;
+  const [tenantId, run, lease, expiresAtMs] = JSON.parse(claims) as [string, string, number, number];
   return expiresAtMs > nowMs ? { kind: 'task', tenantId, run, lease } : undefined;
 }
