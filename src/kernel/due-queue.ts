@@ -31,6 +31,10 @@ export class DueQueue<T extends Due> {
     if (this.#heap.length > 2 * this.#current.size + maxStale) this.#compact();
   }
 
+  get(id: string): T | undefined {
+    return this.#current.get(id);
+  }
+
   remove(id: string): void {
     this.#current.delete(id);
   }
