@@ -32,8 +32,8 @@ function foldDelta(state: FlowState, delta: Delta): FlowState {
   return { ...state, ...rest, nodes, f: { ...state.f, ...f }, store: kept };
 }
 
-export function foldDeltas(deltas: readonly Delta[]): FlowState {
-  return deltas.reduce(foldDelta, blankState);
+export function foldDeltas(deltas: readonly Delta[], from: FlowState = blankState): FlowState {
+  return deltas.reduce(foldDelta, from);
 }
 
 /** The parts of `to` that are stored whole and differ from `from`. */
