@@ -61,7 +61,6 @@ export class Dispatch {
   /** What a put has made for others. */
   announce({ lanes, cancelled, receivers }: Pick<PutResult, 'lanes' | 'cancelled' | 'receivers'>): void {
     const { ctx, view, onInbox, hint } = this.#options;
-    ctx.hints.send('events');
     if (lanes.length > 0) ctx.hints.send('ready', lanes);
     for (const { run, lease } of cancelled) ctx.hints.send('cancel', { tenant: ctx.tenant.id, run, lease });
     const { others } = view();

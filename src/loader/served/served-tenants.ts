@@ -37,6 +37,7 @@ export class ServedTenants<S extends TenantService> {
   readonly #tenants = new Map<string, ServedTenant<S>>();
   readonly #bell = new Bell(runningTime);
   #listedMs = Number.NEGATIVE_INFINITY;
+  #listing: Promise<void> = Promise.resolve();
   #isStopping = false;
   readonly service: Service;
 
@@ -81,6 +82,7 @@ export class ServedTenants<S extends TenantService> {
   /** The running service of a tenant, which is started for it. Undefined: it cannot be served now. */
   async demand(tenantId: string): Promise<S | undefined> {
     if (this.#isStopping) return undefined;
+    if (!this.#tenants.has(tenantId)) await this.#listing;
     // a tenant that was just created
     if (!this.#tenants.has(tenantId) && performance.now() - this.#listedMs >= relistEveryMs) await this.#list();
     return this.#tenants.get(tenantId)?.demand();
@@ -111,8 +113,13 @@ export class ServedTenants<S extends TenantService> {
     await this.#bell.wait(lookEveryMs, signal);
   }
 
-  async #list(): Promise<void> {
+  #list(): Promise<void> {
     this.#listedMs = performance.now();
+    this.#listing = this.#readList();
+    return this.#listing;
+  }
+
+  async #readList(): Promise<void> {
     const listed = await this.#options.list();
     const ids = new Set(listed.map(({ row }) => row.id));
     for (const { row, work } of listed) {
