@@ -91,9 +91,15 @@ async function show(input: Input<Endpoints['GET /api/flows/{name}']>, ctx: ApiCo
   ]);
   const { name, description, project, document, outline, functions, warnings } = definition;
   return {
-    ...{ name, version: flow.version, description, project, document, tree: drawIdle(outline) },
+    name,
+    version: flow.version,
+    description,
+    project,
+    document,
+    tree: drawIdle(outline),
     versions: versions.map((row) => ({ ...row, at: row.at.toISOString() })),
-    ...{ functions: [...functions], warnings: [...warnings] },
+    functions: [...functions],
+    warnings: [...warnings],
   };
 }
 
