@@ -4,6 +4,7 @@ import { isObject, memberOf } from '../../../flows/json.ts';
 import type { Flow, Step } from '../../../flows/language/step.ts';
 import type { CallAnswer } from '../../../http/client.ts';
 import type { executionViewEndpoints } from './endpoints.ts';
+import type { ValueBudget } from './value-budget.ts';
 import type { WaitReader } from './waits.ts';
 
 export type ExecutionDetail = CallAnswer<(typeof executionViewEndpoints)['GET /api/executions/{id}']>;
@@ -13,11 +14,7 @@ export type NodeView = ExecutionDetail['nodes'][number];
 export interface WorkIds {
   readonly runs: ReadonlyMap<string, string>;
   readonly workitems: ReadonlyMap<string, string>;
-  /** Executions that nodes have called. */
-  readonly calls: ReadonlyMap<string, string>;
 }
-
-export const noWork: WorkIds = { runs: new Map(), workitems: new Map(), calls: new Map() };
 
 export function workKey(nid: string, attempt: number): string {
   return `${nid}/${attempt}`;
@@ -32,6 +29,7 @@ export interface Shown {
   readonly state: FlowState;
   readonly reader: WaitReader;
   readonly work: WorkIds;
+  readonly values: ValueBudget;
 }
 
 /** In the order of the document, and of visits. */
@@ -43,11 +41,11 @@ export function viewNodes(shown: Shown): NodeView[] {
   return nodes.slice(0, maxNodes).map(([nid, node]) => viewNode(shown, nid, node));
 }
 
-function viewNode({ flow, reader, work }: Shown, nid: string, node: FlowNode): NodeView {
+function viewNode({ flow, reader, work, values }: Shown, nid: string, node: FlowNode): NodeView {
   const step = flow.byPosition.get(node.at);
   const key = workKey(nid, node.attempt);
   const waits = reader.waitsOf(nid);
-  const child = work.calls.get(key) ?? null;
+  const child = childOf(node);
   return {
     id: nid,
     at: node.at,
@@ -69,7 +67,7 @@ function viewNode({ flow, reader, work }: Shown, nid: string, node: FlowNode): N
     },
     error: node.error === undefined ? null : viewError(node.error),
     item: itemOf(node),
-    vars: node.vars ?? {},
+    vars: node.vars !== undefined && values.fits(node.vars) ? node.vars : {},
     run: work.runs.get(key) ?? null,
     call: child,
     workitem: work.workitems.get(key) ?? null,
@@ -80,6 +78,12 @@ function viewNode({ flow, reader, work }: Shown, nid: string, node: FlowNode): N
 function nameOf(step: Step | undefined, calledFlow: string | undefined): string | null {
   if (step?.verb === 'task') return step.name;
   return step?.verb === 'call' ? (calledFlow ?? step.title) : null;
+}
+
+/** The execution that it has called. */
+function childOf({ memory = {} }: FlowNode): string | null {
+  const { call } = memory;
+  return typeof call === 'string' ? call : null;
 }
 
 /** Of a step that is done for each item of a list: which item. */
