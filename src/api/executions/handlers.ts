@@ -2,6 +2,7 @@
 import { executionHistoryHandlers } from './history/handlers.ts';
 import { launchHandlers } from './launch/handlers.ts';
 import { operateHandlers } from './operate/handlers.ts';
+import { patchHandlers } from './patch/handlers.ts';
 import { executionViewHandlers } from './views/handlers.ts';
 
 export const executionHandlers = {
@@ -9,4 +10,5 @@ export const executionHandlers = {
   ...executionViewHandlers,
   ...executionHistoryHandlers,
   ...operateHandlers,
+  ...patchHandlers,
 };
