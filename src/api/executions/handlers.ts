@@ -1,5 +1,6 @@
 /** All handlers of executions. */
 import { executionHistoryHandlers } from './history/handlers.ts';
+import { forkHandlers } from './fork/handlers.ts';
 import { launchHandlers } from './launch/handlers.ts';
 import { operateHandlers } from './operate/handlers.ts';
 import { patchHandlers } from './patch/handlers.ts';
@@ -11,4 +12,5 @@ export const executionHandlers = {
   ...executionHistoryHandlers,
   ...operateHandlers,
   ...patchHandlers,
+  ...forkHandlers,
 };
