@@ -29,6 +29,7 @@ export type { FlowDocument, FlowOptions } from './flows/builder/flow.ts';
 export type { Expr, Given, Path } from './flows/builder/paths.ts';
 export type { Participant, Step } from './flows/builder/steps.ts';
 export type { FlowTest, OpenStep, TestFlowOptions, TestTask } from './flows/testing/test-flow.ts';
+export type { TimelineEntry } from './flows/testing/timeline.ts';
 export { flow } from './flows/builder/flow.ts';
 export { x } from './flows/builder/paths.ts';
 export { participant, s } from './flows/builder/steps.ts';
