@@ -18,7 +18,7 @@ interface Given {
 export async function readAnswer(
   io: Io,
   { input, fields }: Given,
-  fetchForm: () => Promise<readonly FormField[]>,
+  form: readonly FormField[],
 ): Promise<Record<string, unknown>> {
   if (input !== undefined && fields.length > 0) throw new UsageError('give fields or --input, not both');
   if (input !== undefined) {
@@ -26,7 +26,6 @@ export async function readAnswer(
     if (isRecord(value)) return value;
     throw new UsageError(`--input must be a JSON object with the fields of the form`);
   }
-  const form = await fetchForm();
   return Object.fromEntries(fields.map((text) => readField(text, form)));
 }
 

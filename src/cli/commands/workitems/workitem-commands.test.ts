@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { MillraceError } from '../../../errors.ts';
 import { executionId } from '../../../../test/harness/cli/sample-execution.ts';
 import {
   type LocalServer,
@@ -69,7 +70,30 @@ describe('millrace workitems', () => {
     expect((await run(['answer', id, 'approved=true', 'comment=12'], handlers)).stdout).toBe('answered\n');
     await run(['answer', id, '--input', '{"approved":false}'], handlers);
     expect(bodies).toEqual([{ approved: true, comment: '12' }, { approved: false }]);
-    expect(server?.calls).toHaveLength(1);
+  });
+
+  it('An execution that waits for one person stands for its work item.', async () => {
+    const handlers: SomeHandlers = {
+      'GET /api/workitems/{id}': async ({ params }) => {
+        if (params.id === id) return item;
+        throw new MillraceError('not_found', 'there is no such work item');
+      },
+      'GET /api/workitems': async () => ({ items: [item], next: null }),
+      'POST /api/workitems/{id}/answer': async ({ params }) => {
+        expect(params.id).toBe(id);
+        return { outcome: 'committed' };
+      },
+    };
+    expect((await run(['answer', executionId, 'approved=true'], handlers)).stdout).toBe('answered\n');
+    const two = { ...handlers, 'GET /api/workitems': async () => ({ items: [item, item], next: null }) };
+    expect((await run(['show', executionId], two)).stderr).toContain(
+      'the execution waits for 2 people; give one work item',
+    );
+    const none = { ...handlers, 'GET /api/workitems': async () => ({ items: [], next: null }) };
+    expect(await run(['show', executionId], none)).toMatchObject({
+      code: 5,
+      stderr: 'error: there is no such work item\n',
+    });
   });
 
   it.each([
@@ -92,6 +116,7 @@ describe('millrace workitems', () => {
         claimed_by: `${body.for}, ${body.seconds}`,
       }),
       'POST /api/workitems/{id}/release': async () => item,
+      'GET /api/workitems/{id}': async () => item,
     };
     expect((await run(['claim', id, '--for', 'ann'], handlers)).stdout).toBe(
       'claimed by ann, 3600 until 2026-01-01T01:00:00Z\n',

@@ -1,6 +1,7 @@
 /** `millrace workitems list|show|claim|release|answer`: tasks of people that wait for an answer. */
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { CallFailed } from '../../../http/client.ts';
 import { isId } from '../../../kernel/id.ts';
 import { formatAge } from '../../print/format-age.ts';
 import { type Output, showTime } from '../../print/output.ts';
@@ -14,7 +15,10 @@ import type { Server } from '../../session/server.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 import { readAnswer } from './read-answer.ts';
 
-const idArgument = ['<id>', 'the UUID of a work item, as `millrace workitems` lists it'] as const;
+const idArgument = [
+  '<id>',
+  'the UUID of a work item, as `millrace workitems` lists it, or of an execution with exactly one',
+] as const;
 const maxListed = 100_000;
 const listFlags = z.object({
   assignee: z.string().optional(),
@@ -83,9 +87,20 @@ function addClaims(workitems: Command, io: Io): void {
   examples(release, [['millrace workitems release 01890a5d-…', 'somebody else may claim it']]);
 }
 
-function checkId(text: string): string {
-  if (isId(text)) return text;
-  throw new UsageError(`${JSON.stringify(text)} is not the UUID of a work item; \`millrace workitems\` lists them`);
+/** Finds the item by its own id, or by that of the execution that waits for it. */
+async function findItem(server: Server, text: string): Promise<Item> {
+  if (!isId(text))
+    throw new UsageError(`${JSON.stringify(text)} is not the UUID of a work item; \`millrace workitems\` lists them`);
+  try {
+    return await fetchItem(server, text);
+  } catch (error) {
+    if (!(error instanceof CallFailed) || error.status !== 404) throw error;
+    const [only, ...others] = await listWorkitems(server, { execution: text }, maxListed);
+    if (only === undefined) throw error;
+    if (others.length === 0) return fetchItem(server, only.id);
+    const list = [only, ...others].map(({ id, title }) => `${id} (${title})`).join(', ');
+    throw new UsageError(`the execution waits for ${others.length + 1} people; give one work item: ${list}`);
+  }
 }
 
 async function showItems(session: Session, _: readonly string[], options: z.output<typeof listFlags>): Promise<void> {
@@ -127,7 +142,7 @@ async function fetchItem(server: Server, id: string) {
 type Item = Awaited<ReturnType<typeof fetchItem>>;
 
 async function showItem(session: Session, [text = '']: readonly string[]): Promise<void> {
-  const item = await fetchItem(await session.connect(), checkId(text));
+  const item = await findItem(await session.connect(), text);
   session.out.answer(item, () => printItem(session.out, item));
 }
 
@@ -166,9 +181,9 @@ async function claimItem(
   [text = '']: readonly string[],
   flags: z.output<typeof claimFlags>,
 ): Promise<void> {
-  const params = { id: checkId(text) };
   const server = await session.connect();
-  const item = await server.tenant('POST /api/workitems/{id}/claim', { params, body: flags });
+  const { id } = await findItem(server, text);
+  const item = await server.tenant('POST /api/workitems/{id}/claim', { params: { id }, body: flags });
   session.out.answer(item, () =>
     session.out.line(`claimed by ${item.claimed_by} until ${showTime(item.claimed_until)}`),
   );
@@ -176,7 +191,8 @@ async function claimItem(
 
 async function releaseItem(session: Session, [text = '']: readonly string[]): Promise<void> {
   const server = await session.connect();
-  const item = await server.tenant('POST /api/workitems/{id}/release', { params: { id: checkId(text) } });
+  const { id } = await findItem(server, text);
+  const item = await server.tenant('POST /api/workitems/{id}/release', { params: { id } });
   session.out.answer(item, () => session.out.line('released'));
 }
 
@@ -185,9 +201,9 @@ async function answerItem(
   [text = '', ...fields]: readonly string[],
   { input }: { readonly input?: string | undefined },
 ): Promise<void> {
-  const id = checkId(text);
   const server = await session.connect();
-  const body = await readAnswer(session.io, { input, fields }, async () => (await fetchItem(server, id)).form);
+  const { id, form } = await findItem(server, text);
+  const body = await readAnswer(session.io, { input, fields }, form);
   const answer = await server.tenant('POST /api/workitems/{id}/answer', { params: { id }, body });
   session.out.answer(answer, () =>
     session.out.line(
