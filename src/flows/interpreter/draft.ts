@@ -1,6 +1,6 @@
 /** A state that is being changed: notes what has changed, and leaves the original as it was. */
 import type { Json } from '../json.ts';
-import { changedWholes, type Delta } from './delta.ts';
+import { changedQueues, changedWholes, type Delta } from './delta.ts';
 import type { Counters, EarlySignal, Ending, FlowNode, FlowState, Inner } from './state.ts';
 
 export class Draft {
@@ -102,7 +102,10 @@ export class Draft {
     const { input, ret, early, left, seen, counters, isPaused, ending } = this;
     const rest = { input, ret, early, left, seen, counters, isPaused, ending };
     const state: FlowState = { ...this.#from, ...rest, f: this.#f, nodes: this.#nodes, store: this.#store };
-    return { state, delta: { ...changedWholes(this.#from, state), ...this.#changedParts() } };
+    return {
+      state,
+      delta: { ...changedWholes(this.#from, state), ...changedQueues(this.#from, state), ...this.#changedParts() },
+    };
   }
 
   #changedParts(): Delta {

@@ -45,9 +45,13 @@ export const flowLimits = {
   nodes: 10_000,
   /** Characters of one value, as JSON. */
   valueChars: 1024 * 1024,
+  /** Signals that nothing waits for yet, and their payloads together. */
   earlySignals: 1_000,
+  earlyChars: 4 * 1024 * 1024,
   earlyMs: 24 * 3_600_000,
   seen: 1_000,
+  /** Messages that wait while the execution is paused. Answers and timers are always kept: there is one for each node. */
+  heldMessages: 1_000,
   /** Events that wait for a handler that handles one after the other. */
   queuedEvents: 1_000,
 } as const;
