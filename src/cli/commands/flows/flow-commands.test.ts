@@ -254,7 +254,7 @@ describe('flow executions and history', () => {
         nodes_total: 1,
         status: null,
       },
-      sent: [{ kind: 'task' as const, node: '0_2-3', name: 'tell', due_at: null, execution: null }],
+      sent: [{ kind: 'task' as const, node: '0_2-3', name: 'tell', attempt: 1, due_at: null, execution: null }],
     };
     const handlers: SomeHandlers = {
       ...reading(sampleExecution({ rev: 1 }), ended('done')),

@@ -103,6 +103,6 @@ function sentOf({ sent }: HistoryEntry): string[] {
     if (kind === 'task') return [`task ${name} sent`];
     if (kind === 'launch') return [`flow ${name} launched as ${execution}`];
     if (kind === 'signal') return [`signal ${name} sent to ${execution}`];
-    return kind === 'set_timer' ? [`timer ${name} at ${showTime(dueAt)}`] : [];
+    return kind === 'timer' ? [`timer ${name} at ${showTime(dueAt)}`] : [];
   });
 }

@@ -45,7 +45,7 @@ const item = {
 
 describe('millrace workitems', () => {
   it('The list has the person or team, and passes filters on.', async () => {
-    const handlers: SomeHandlers = { 'GET /api/workitems': async () => ({ items: [item], next: null }) };
+    const handlers: SomeHandlers = { 'GET /api/workitems': async () => ({ items: [item], next: null, total: 1 }) };
     const ran = await run(['--mine', '--limit', '3'], handlers);
     expect(ran.stdout).toMatch(new RegExp(`^${id}  Expense e1  meg  expense  \\d+d  -    -$`, 'm'));
     expect(server?.calls).toEqual(['GET /api/workitems?mine=true&limit=3']);
@@ -78,18 +78,18 @@ describe('millrace workitems', () => {
         if (params.id === id) return item;
         throw new MillraceError('not_found', 'there is no such work item');
       },
-      'GET /api/workitems': async () => ({ items: [item], next: null }),
+      'GET /api/workitems': async () => ({ items: [item], next: null, total: 1 }),
       'POST /api/workitems/{id}/answer': async ({ params }) => {
         expect(params.id).toBe(id);
         return { outcome: 'committed' };
       },
     };
     expect((await run(['answer', executionId, 'approved=true'], handlers)).stdout).toBe('answered\n');
-    const two = { ...handlers, 'GET /api/workitems': async () => ({ items: [item, item], next: null }) };
+    const two = { ...handlers, 'GET /api/workitems': async () => ({ items: [item, item], next: null, total: 2 }) };
     expect((await run(['show', executionId], two)).stderr).toContain(
       'the execution waits for 2 people; give one work item',
     );
-    const none = { ...handlers, 'GET /api/workitems': async () => ({ items: [], next: null }) };
+    const none = { ...handlers, 'GET /api/workitems': async () => ({ items: [], next: null, total: 0 }) };
     expect(await run(['show', executionId], none)).toMatchObject({
       code: 5,
       stderr: 'error: there is no such work item\n',
