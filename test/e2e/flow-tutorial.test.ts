@@ -3,12 +3,12 @@
  * reader's visit to the answer page is a request of this test.
  */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Answer, type Product, productMain, productNode, removeHome, startProduct } from '../harness/product.ts';
+import { makeTaskFolder } from '../harness/task-folder.ts';
 import { until } from '../harness/until.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -17,7 +17,7 @@ let product: Product;
 let tutorial: Tutorial;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'millrace-tutorial-'));
+  folder = await makeTaskFolder();
   tutorial = await readTutorial();
   for (const [name, text] of tutorial.files) await writeFile(join(folder, name), text);
   const args = tutorial.server.replace(/^npx millrace up /, '').split(' ');
