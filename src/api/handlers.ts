@@ -7,6 +7,8 @@ import { changeHandlers } from './live/changes.ts';
 import type { ApiHandlers } from './context.ts';
 import type { TenantEndpoints } from './endpoints.ts';
 import { eventHandlers } from './live/events.ts';
+import { executionHandlers } from './executions/handlers.ts';
+import { flowHandlers } from './flows/handlers.ts';
 import { explainHandlers } from './explain/handlers.ts';
 import { fleetHandlers } from './fleet/handlers.ts';
 import { instantHandlers } from './instants/handlers.ts';
@@ -18,6 +20,7 @@ import { poolHandlers } from './pools/handlers.ts';
 import { projectHandlers } from './projects/handlers.ts';
 import { runViewHandlers } from './runs/views.ts';
 import { runHandlers } from './runs/handlers.ts';
+import { resultHandlers } from './runs/results.ts';
 import { search } from './overview/search.ts';
 import { stashHandlers } from './stash/handlers.ts';
 import { taskHandlers } from './tasks/handlers.ts';
@@ -25,6 +28,7 @@ import { tokenHandlers } from './instants/tokens.ts';
 import { errandHandlers } from './errands/handlers.ts';
 import { topicHandlers } from './bus/topics/handlers.ts';
 import { triggerHandlers } from './triggers/handlers.ts';
+import { workitemHandlers } from './workitems/handlers.ts';
 
 export type DocumentKeys = 'POST /api/jobs' | 'PUT /api/jobs' | 'POST /api/jobs/check' | 'GET /api/jobs/schema';
 
@@ -38,6 +42,7 @@ export const apiHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
   ...taskHandlers,
   ...triggerHandlers,
   ...runHandlers,
+  ...resultHandlers,
   ...runViewHandlers,
   ...logHandlers,
   ...eventHandlers,
@@ -53,4 +58,7 @@ export const apiHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
   ...busSubscriberHandlers,
   ...topicHandlers,
   ...errandHandlers,
+  ...flowHandlers,
+  ...executionHandlers,
+  ...workitemHandlers,
 };

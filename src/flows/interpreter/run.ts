@@ -10,6 +10,7 @@ import type { Flow, Step } from '../language/step.ts';
 import type { Draft } from './draft.ts';
 import type { Effect } from './effects.ts';
 import { resultOf, scopeOf, setResult } from './fields.ts';
+import type { Swapped } from './swapping.ts';
 import type { FlowError, Frame, Inner, Role, Why } from './state.ts';
 
 /** The world as an execution sees it during one run. */
@@ -89,7 +90,8 @@ export type HeardEvent =
   | { readonly kind: 'entered' | 'left'; readonly tag: string };
 
 export class Run {
-  readonly flow: Flow;
+  #flow: Flow;
+  #swapped: Swapped | null = null;
   readonly draft: Draft;
   readonly how: Circumstances;
   readonly rules: (step: Step) => VerbRules;
@@ -98,10 +100,24 @@ export class Run {
   #chance = 0;
 
   constructor(flow: Flow, draft: Draft, how: Circumstances, rules: (step: Step) => VerbRules) {
-    this.flow = flow;
+    this.#flow = flow;
     this.draft = draft;
     this.how = how;
     this.rules = rules;
+  }
+
+  get flow(): Flow {
+    return this.#flow;
+  }
+
+  get swapped(): Swapped | null {
+    return this.#swapped;
+  }
+
+  /** The execution follows another document from here on. */
+  swapTo(flow: Flow, document: JsonObject): void {
+    this.#flow = flow;
+    this.#swapped = { flow, document };
   }
 
   get nowMs(): number {

@@ -27,8 +27,11 @@ function workOf(run: Run, nid: string, { work, queue, pool, priority }: TaskStep
   switch (work.kind) {
     case 'hosted':
       return work;
-    case 'human':
-      return { kind: 'human', item: asObject(run.evaluate(nid, work.item), 'human') };
+    case 'human': {
+      const item = asObject(run.evaluate(nid, work.item), 'human');
+      checkSize(item);
+      return { kind: 'human', item };
+    }
     case 'run': {
       const block = asObject(run.evaluate(nid, work.block), work.runtime);
       checkSize(block);
