@@ -37,9 +37,9 @@ export type { FlowTest, OpenStep, TestFlowOptions, TestTask } from './flows/test
 export type { TimelineEntry } from './flows/testing/timeline.ts';
 export type { HostedFunction, HostedFunctionMap } from './conductor/functions/in-process.ts';
 export type { HostedContext } from './runtimes/function/function.ts';
-export type { RunningConductor } from './app/create-conductor.ts';
-export type { CreateConductorOptions } from './app/open-conductor.ts';
-export { createConductor } from './app/create-conductor.ts';
+export type { RunningConductor } from './app/conductor/create-conductor.ts';
+export type { CreateConductorOptions } from './app/conductor/open-conductor.ts';
+export { createConductor } from './app/conductor/create-conductor.ts';
 export { flow } from './flows/builder/flow.ts';
 export { x } from './flows/builder/paths.ts';
 export { participant, s } from './flows/builder/steps.ts';

@@ -76,7 +76,7 @@ const roles: RoleCommands = {
     (await import('./app/host-role.ts')).runHost(roleFor({ home: options.home }), options, order),
   courier: async (options) => (await import('./app/courier-role.ts')).runCourier(roleFor(options), order),
   conductor: async (options) =>
-    (await import('./app/conductor-role.ts')).runConductor(roleFor({ home: options.home }), options),
+    (await import('./app/conductor/conductor-role.ts')).runConductor(roleFor({ home: options.home }), options),
   worker: async (options) =>
     (await import('./app/worker-role.ts')).runWorker(roleFor({ maxTasks: options.maxTasks }), options),
 };

@@ -23,7 +23,7 @@ import { TaskUsers } from '../runtimes/users/task-users.ts';
 import { inProcess } from '../worker/transport.ts';
 import { makeWorker } from '../worker/worker.ts';
 import { ChildHosts } from './child-hosts.ts';
-import { conductorService, fileFunctions } from './conductor-service.ts';
+import { conductorService, fileFunctions } from './conductor/conductor-service.ts';
 import { courierProcess } from './courier-process.ts';
 import { type Installation, openInstallation } from './installation.ts';
 import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';

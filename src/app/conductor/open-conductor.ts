@@ -1,12 +1,12 @@
 /** Opens the installation for a conductor that is part of the user's program. */
-import { type HostedFunctionMap, inProcessFunctions } from '../conductor/functions/in-process.ts';
-import { readConfig } from '../config.ts';
-import { makeLog } from '../kernel/log.ts';
-import type { Service } from '../kernel/service.ts';
+import { type HostedFunctionMap, inProcessFunctions } from '../../conductor/functions/in-process.ts';
+import { readConfig } from '../../config.ts';
+import { makeLog } from '../../kernel/log.ts';
+import type { Service } from '../../kernel/service.ts';
 import { apiUrlOf } from './conductor-role.ts';
 import { conductorService } from './conductor-service.ts';
-import { externalAddress, openExternal, readSecretKeys } from './open-installation.ts';
-import { prepareControl } from './prepare-databases.ts';
+import { externalAddress, openExternal, readSecretKeys } from '../open-installation.ts';
+import { prepareControl } from '../prepare-databases.ts';
 
 export interface CreateConductorOptions {
   /** The control database: `postgres://…`. */

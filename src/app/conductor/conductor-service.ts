@@ -1,12 +1,12 @@
 /** The conductor of a process: for `up`, the role `conductor`, and `createConductor`. */
-import { makeConductor } from '../conductor/conductor.ts';
-import { functionsOfFile } from '../conductor/functions/from-file.ts';
-import { type HostedFunctions, noFunctions } from '../conductor/functions/hosted.ts';
-import { engineVersion } from '../engine/engine.ts';
-import { packageFile } from '../kernel/process/package-files.ts';
-import type { Service } from '../kernel/service.ts';
-import { TaskUsers } from '../runtimes/users/task-users.ts';
-import type { Installation } from './installation.ts';
+import { makeConductor } from '../../conductor/conductor.ts';
+import { functionsOfFile } from '../../conductor/functions/from-file.ts';
+import { type HostedFunctions, noFunctions } from '../../conductor/functions/hosted.ts';
+import { engineVersion } from '../../engine/engine.ts';
+import { packageFile } from '../../kernel/process/package-files.ts';
+import type { Service } from '../../kernel/service.ts';
+import { TaskUsers } from '../../runtimes/users/task-users.ts';
+import type { Installation } from '../installation.ts';
 
 export interface ConductorServiceOptions {
   readonly installation: Installation;
@@ -22,7 +22,14 @@ export function conductorService(options: ConductorServiceOptions): Service {
   const { installation, functions, maxCalls, apiUrl, isAlone, signal } = options;
   const { control, hub, loader, telemetry, time, log, conductors } = installation;
   const conductor = makeConductor({
-    ...{ control, hub, loader, telemetry, functions, maxCalls, apiUrl, signal },
+    control,
+    hub,
+    loader,
+    telemetry,
+    functions,
+    maxCalls,
+    apiUrl,
+    signal,
     maxMemoryBytes: installation.config.conductorMemoryBytes,
     closesPools: isAlone,
     version: engineVersion,

@@ -1,8 +1,8 @@
 /** `createConductor`: drives flows from inside the user's program, with the program's own functions as tasks. */
 import { z } from 'zod';
-import { MillraceError } from '../errors.ts';
-import { deadlineIn, stopOne } from '../kernel/service.ts';
-import { faultWords, shapeFaults } from '../kernel/text/shape-faults.ts';
+import { MillraceError } from '../../errors.ts';
+import { deadlineIn, stopOne } from '../../kernel/service.ts';
+import { faultWords, shapeFaults } from '../../kernel/text/shape-faults.ts';
 import type { CreateConductorOptions, OpenedConductor } from './open-conductor.ts';
 
 export interface RunningConductor {

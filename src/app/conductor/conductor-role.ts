@@ -1,10 +1,10 @@
 /** The role `conductor`: drives executions of flows, of all tenants. It has no listener, and does not load the code of the gateway's pages. */
-import type { ConductorOptions } from '../cli/commands/server/role-commands.ts';
-import { makeLog } from '../kernel/log.ts';
+import type { ConductorOptions } from '../../cli/commands/server/role-commands.ts';
+import { makeLog } from '../../kernel/log.ts';
 import { conductorService, fileFunctions } from './conductor-service.ts';
-import { externalAddress, openExternal, readSecretKeys } from './open-installation.ts';
-import { prepareControl } from './prepare-databases.ts';
-import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
+import { externalAddress, openExternal, readSecretKeys } from '../open-installation.ts';
+import { prepareControl } from '../prepare-databases.ts';
+import { type Role, RoleEnd, unlessAborted, untilAborted } from '../role.ts';
 
 /** After this time without an answer, the network counts as lost and a new connection is opened. */
 const lostMs = 10_000;
