@@ -1,5 +1,6 @@
 /** A difference between two texts, in one column or in two. Signs and words say what the colours say. */
 import { useMemo } from 'react';
+import './diff.css';
 import { type Hunk, hunksOf, type Row, rowsOf } from './hunks.ts';
 import { type DiffLine, diffLines } from './line-diff.ts';
 

@@ -1,16 +1,22 @@
 /** The editor of a document with its faults, a preview of saving, and the save button. */
 import { type ReactNode, useRef } from 'react';
-import { Failure, InlineFailure } from '../../kit/failure.tsx';
+import { Failure, InlineFailure } from '../kit/failure.tsx';
 import { CodeEditor, type CodeEditorHandle } from './code-editor.tsx';
-import './definition.css';
-import { DryRun } from './dry-run.tsx';
+import './document.css';
 import { FaultList } from './fault-list.tsx';
-import { type Check, useSchema } from './use-check.ts';
+import type { Schema } from './schema.ts';
+import type { Check } from './use-check.ts';
 
 interface Props {
+  /** Of the editor: `Job document`. */
+  readonly label: string;
   readonly text: string;
   readonly change: (text: string) => void;
-  readonly check: Check;
+  readonly check: Check<unknown>;
+  /** What the editor completes from. */
+  readonly schema: Schema | undefined;
+  /** Whether saving the text would change nothing. */
+  readonly isUnchanged: boolean;
   readonly saving: {
     readonly word: string;
     readonly isPossible: boolean;
@@ -20,13 +26,15 @@ interface Props {
   };
   /** Shown above the preview: what a user should know before saving. */
   readonly notes?: ReactNode;
+  /** What saving would do; shown while the text has no faults. */
+  readonly preview: ReactNode;
   /** Further buttons beside the save button. */
   readonly children?: ReactNode;
 }
 
-export function DocumentEditor({ text, change, check, saving, notes, children }: Props) {
+export function DocumentEditor(props: Props) {
+  const { label, text, change, check, schema, isUnchanged, saving, notes, preview, children } = props;
   const editor = useRef<CodeEditorHandle>(null);
-  const schema = useSchema();
   const goTo = (at: number) => editor.current?.goTo(at);
   const maySave = saving.isPossible && !saving.isPending;
   return (
@@ -34,7 +42,7 @@ export function DocumentEditor({ text, change, check, saving, notes, children }:
       <div className="document-text">
         <CodeEditor
           ref={editor}
-          label="Job document"
+          label={label}
           text={text}
           isReadOnly={false}
           faults={check.faults}
@@ -54,7 +62,7 @@ export function DocumentEditor({ text, change, check, saving, notes, children }:
           </button>
           {children}
           <span role="status" className="muted">
-            {statusOf(check)}
+            {statusOf(check, isUnchanged)}
           </span>
         </div>
         <InlineFailure error={saving.error} />
@@ -62,17 +70,15 @@ export function DocumentEditor({ text, change, check, saving, notes, children }:
         <FaultList title="Faults" kind="fault" faults={check.faults} goTo={goTo} />
         <FaultList title="Warnings" kind="warning" faults={check.warnings} goTo={goTo} />
         {check.error === undefined ? null : <Failure error={check.error} />}
-        {check.answer === undefined || check.faults.length > 0 ? null : (
-          <DryRun answer={check.answer} isCurrent={check.isCurrent} />
-        )}
+        {check.answer === undefined || check.faults.length > 0 ? null : preview}
       </div>
     </div>
   );
 }
 
-function statusOf({ faults, isCurrent, answer, error }: Check): string {
+function statusOf({ faults, isCurrent, answer, error }: Check<unknown>, isUnchanged: boolean): string {
   if (faults.length > 0) return faults.length === 1 ? '1 fault' : `${faults.length} faults`;
   if (!isCurrent) return 'Checking…';
   if (error !== undefined || answer === undefined) return '';
-  return answer.outcome === 'unchanged' ? 'No changes' : 'No faults';
+  return isUnchanged ? 'No changes' : 'No faults';
 }

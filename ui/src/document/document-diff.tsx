@@ -1,6 +1,6 @@
 /** The difference between two documents, as YAML. A module of its own, because only this view needs the YAML library. */
 import { useMemo } from 'react';
-import { yamlOf } from '../definition/document-text.ts';
+import { yamlOf } from './document-text.ts';
 import { Diff } from './diff.tsx';
 
 interface Props {

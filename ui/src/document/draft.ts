@@ -1,6 +1,6 @@
 /** Unsaved text of a document, kept as long as the browser's tab, so that visiting another page loses nothing. */
 import { useCallback, useEffect, useState } from 'react';
-import { tenantBase } from '../../client.ts';
+import { tenantBase } from '../client.ts';
 
 interface Draft {
   readonly text: string;

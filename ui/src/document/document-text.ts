@@ -1,8 +1,8 @@
-/** A job's document as YAML for editing, made from the stored JSON. */
+/** A document as YAML for editing, made from the stored JSON. */
 import { Document, isScalar, visit } from 'yaml';
 
 /** The usual order of fields; other fields follow in their own order. */
-const fieldOrder = ['uuid', 'project', 'name', 'description', 'paused', 'params'];
+const fieldOrder = ['uuid', 'flow', 'project', 'name', 'description', 'paused', 'params'];
 
 /** Lists of plain values up to this length are written on one line, as people write commands and dependencies. */
 const maxInlineLength = 80;
