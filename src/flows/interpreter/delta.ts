@@ -1,7 +1,7 @@
 /**
  * The difference between two states of an execution: what a commit stores, and the history shows.
  *
- * Nodes, fields and stored values are named one by one; everything else is stored whole where it changed. Folding all deltas in order
+ * Nodes, fields, stored values and ended steps are named one by one; everything else is stored whole where it changed. Folding all deltas in order
  * over the blank state gives the state.
  */
 import type { Json, JsonObject } from '../json.ts';
@@ -16,12 +16,13 @@ export interface Delta extends Partial<Pick<FlowState, Whole>> {
   /** Removed values are in `dropped`, because null is a value. */
   readonly store?: JsonObject;
   readonly dropped?: readonly string[];
+  readonly ended?: FlowState['ended'];
 }
 
 const wholes = ['input', 'ret', 'early', 'left', 'seen', 'counters', 'isPaused', 'ending'] as const;
 
 function foldDelta(state: FlowState, delta: Delta): FlowState {
-  const { nodes: changed = {}, f, store, dropped = [], ...rest } = delta;
+  const { nodes: changed = {}, f, store, dropped = [], ended, ...rest } = delta;
   const nodes = { ...state.nodes };
   for (const [nid, node] of Object.entries(changed)) {
     if (node === null) delete nodes[nid];
@@ -29,7 +30,14 @@ function foldDelta(state: FlowState, delta: Delta): FlowState {
   }
   const kept: Record<string, Json> = { ...state.store, ...store };
   for (const key of dropped) delete kept[key];
-  return { ...state, ...rest, nodes, f: { ...state.f, ...f }, store: kept };
+  return {
+    ...state,
+    ...rest,
+    nodes,
+    f: { ...state.f, ...f },
+    store: kept,
+    ended: ended === undefined ? state.ended : { ...state.ended, ...ended },
+  };
 }
 
 export function foldDeltas(deltas: readonly Delta[]): FlowState {
