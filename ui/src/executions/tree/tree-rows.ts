@@ -215,5 +215,5 @@ function withLines<N extends TreeNode>(drafts: readonly Draft<N>[]): TreeRow<N>[
     rows.push({ ...draft, lines });
     later = [...lines.slice(0, draft.depth), true];
   }
-  return rows.reverse();
+  return rows.toReversed();
 }
