@@ -115,7 +115,7 @@ export type StepState = 'done' | 'running' | 'waiting' | 'incident' | 'failed' |
 
 /** A step of the document, with its nodes and the steps inside it. */
 export interface TreeStep {
-  /** The place in the document: `steps[0].then[1]`; empty for the root. */
+  /** The place in the document: `steps[0].then[1]`; `steps` for the root. */
   readonly path: string;
   /** The position in the tree, with which ids of nodes begin: `0_1`. */
   readonly at: string;

@@ -21,6 +21,13 @@ const listedFlow = flow.extend({
     .describe('its executions that have not ended; beyond 10,000 of the tenant they are a part of all'),
 });
 
+const applied = z.object({
+  name: z.string(),
+  version: z.int().describe('the version that it has, or would have'),
+  changed: z.boolean(),
+  warnings: z.array(fault),
+});
+
 export const flowEndpoints = endpoints({
   'GET /api/flows': {
     summary: 'Flows by name, with counts of their executions',
@@ -37,17 +44,31 @@ export const flowEndpoints = endpoints({
     body: 'document',
     bodyBytes: 1024 * 1024,
     status: 201,
-    answer: z.object({
-      name: z.string(),
-      version: z.int().describe('the version that it has, or would have'),
-      changed: z.boolean(),
-      warnings: z.array(fault),
-    }),
+    answer: applied,
     others: {
       200: 'a dry run, or the document is equal to the newest version',
       400: 'the document has faults; every one is listed with its path',
       415: 'not JSON or YAML',
     },
+  },
+  'POST /api/flows/check': {
+    summary: 'Check a flow document: a dry run that returns faults as a result instead of an error',
+    tag: 'flows',
+    allow: ['operator'],
+    body: 'document',
+    bodyBytes: 1024 * 1024,
+    answer: z.object({
+      faults: z.array(fault),
+      /** Null if there are faults. */
+      applied: applied.nullable(),
+    }),
+    others: { 415: 'not JSON or YAML' },
+  },
+  'GET /api/flow-schema': {
+    summary: "The JSON Schema of a flow document, made from the validator's own rules",
+    tag: 'flows',
+    allow: ['anyone'],
+    answer: z.record(z.string(), z.unknown()),
   },
   'GET /api/flows/{name}': {
     summary: 'A flow with its document, the tree of its steps, and its versions',

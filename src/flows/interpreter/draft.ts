@@ -1,6 +1,6 @@
 /** A state that is being changed: notes what has changed, and leaves the original as it was. */
 import type { Json } from '../json.ts';
-import { changedWholes, type Delta } from './delta.ts';
+import { changedQueues, changedWholes, type Delta } from './delta.ts';
 import type { Counters, EarlySignal, EndedAs, Ending, FlowNode, FlowState, Inner } from './state.ts';
 
 export class Draft {
@@ -111,7 +111,8 @@ export class Draft {
     const hasEnds = Object.keys(newEnds).length > 0;
     const ended = hasEnds ? { ...this.#from.ended, ...newEnds } : this.#from.ended;
     const state: FlowState = { ...this.#from, ...rest, f: this.#f, nodes: this.#nodes, store: this.#store, ended };
-    const delta = { ...changedWholes(this.#from, state), ...this.#changedParts(), ...(hasEnds && { ended: newEnds }) };
+    const parts = { ...changedQueues(this.#from, state), ...this.#changedParts(), ...(hasEnds && { ended: newEnds }) };
+    const delta = { ...changedWholes(this.#from, state), ...parts };
     return { state, delta };
   }
 

@@ -14,10 +14,10 @@ import type { Delta } from './delta.ts';
 import { Draft } from './draft.ts';
 import type { Effect } from './effects.ts';
 import { hear } from './hearing.ts';
-import { operate, type Refusal, takeAnswer, takeTimer } from './messages.ts';
+import { operate, takeAnswer, takeTimer } from './messages.ts';
 import { childEnded, enter, guard, settle } from './node-life.ts';
 import { type Circumstances, flowLimits, Run } from './run.ts';
-import { type FlowState, type Inner, type MessageBody, rootAt } from './state.ts';
+import { type FlowState, type Inner, type MessageBody, type Refusal, rootAt } from './state.ts';
 import { rulesOf } from './verbs/rules.ts';
 
 export interface FlowMessage {
@@ -49,6 +49,8 @@ function interpretMessage(flow: Flow, state: FlowState, message: FlowMessage, ho
   const draft = new Draft(state);
   const run = new Run(flow, draft, how, rulesOf);
   const refused = isKnown(run, message) ? null : (receive(run, message.body) ?? null);
+  if (refused !== null && state.left.length === 0) return { state, delta: {}, effects: [], refused, isMore: false };
+  if (refused === null) noteSeen(run, message);
   if (!draft.isPaused && draft.left.length > 0) {
     run.todo.unshift(...draft.left);
     draft.left = [];
@@ -60,13 +62,19 @@ function interpretMessage(flow: Flow, state: FlowState, message: FlowMessage, ho
   return { ...draft.finish(), effects: withoutVain(run.effects), refused, isMore };
 }
 
-/** Notes the ids of messages that nothing else makes unique. */
-function isKnown({ draft, nowMs }: Run, { id, body }: FlowMessage): boolean {
-  if (body.point !== 'signal' && body.point !== 'operate') return false;
-  if (draft.seen.some((other) => other.id === id)) return true;
+/** Whether a message came before that nothing but its id makes unique. */
+function isKnown({ draft }: Run, { id, body }: FlowMessage): boolean {
+  return isSeenById(body) && draft.seen.some((other) => other.id === id);
+}
+
+function isSeenById({ point }: MessageBody): boolean {
+  return point === 'signal' || point === 'operate';
+}
+
+function noteSeen({ draft, nowMs }: Run, { id, body }: FlowMessage): void {
+  if (!isSeenById(body) || draft.seen.some((other) => other.id === id)) return;
   const recent = draft.seen.filter(({ atMs }) => atMs > nowMs - flowLimits.earlyMs);
   draft.seen = [...recent, { id, atMs: nowMs }].slice(-flowLimits.seen);
-  return false;
 }
 
 function receive(run: Run, body: MessageBody): Refusal | undefined {
@@ -75,6 +83,8 @@ function receive(run: Run, body: MessageBody): Refusal | undefined {
   // what was left before comes first; a paused execution takes nothing but operations
   const isHeld = draft.isPaused ? body.point !== 'operate' : draft.left.length > 0;
   if (!isHeld || body.point === 'continue') return take(run, body);
+  if (body.point === 'signal' && draft.left.length >= flowLimits.heldMessages)
+    return { code: 'too_many_signals', detail: `${draft.left.length} messages wait for the execution to go on` };
   draft.left = [...draft.left, { do: 'take', body }];
   return undefined;
 }
@@ -89,8 +99,7 @@ function take(run: Run, body: MessageBody): Refusal | undefined {
     case 'timer':
       return takeTimer(run, body.name, body.generation);
     case 'signal':
-      hear(run, body.name, body.payload);
-      return undefined;
+      return hear(run, body.name, body.payload);
     case 'operate':
       return operate(run, body.operation);
     case 'continue':

@@ -85,6 +85,8 @@ export interface EarlySignal {
   readonly name: string;
   readonly payload: Json;
   readonly atMs: number;
+  /** Of the payload as JSON, about. */
+  readonly chars: number;
 }
 
 export type Ending =
@@ -167,6 +169,20 @@ export type MessageBody =
   | { readonly point: 'signal'; readonly name: string; readonly payload: Json }
   | { readonly point: 'operate'; readonly operation: Operation }
   | { readonly point: 'continue' };
+
+/** Why a message has no effect. */
+export interface Refusal {
+  readonly code:
+    | 'over'
+    | 'no_such_node'
+    | 'no_incident'
+    | 'too_late'
+    | 'too_early'
+    | 'not_paused'
+    | 'paused'
+    | 'too_many_signals';
+  readonly detail: string;
+}
 
 export const blankState: FlowState = {
   format: 1,

@@ -15,10 +15,11 @@ const nodeChange = z.object({
 });
 
 const sent = z.object({
-  kind: z.enum(['task', 'stop', 'set_timer', 'clear_timer', 'launch', 'signal']),
-  /** The node, and of a timer its name. */
+  kind: z.enum(['task', 'stop', 'timer', 'launch', 'signal']),
   node: z.string().nullable(),
+  /** Of the task, the called flow, the signal or the timer. */
   name: z.string().nullable(),
+  attempt: z.int().nullable(),
   /** When a timer is due. */
   due_at: time.nullable(),
   /** The execution that was launched or signalled. */

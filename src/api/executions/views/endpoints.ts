@@ -58,6 +58,11 @@ const node = z.object({
   since: time,
   waits: waits.nullable().describe('null: it is about to go on'),
   error: error.nullable(),
+  item: z
+    .object({ index: z.int(), key: z.union([z.string(), z.int()]) })
+    .nullable()
+    .describe('of the body of an `each`'),
+  vars: z.record(z.string(), z.unknown()).describe('variables of its scope'),
   run: id.nullable().describe('the run of a worker that performs it'),
   call: id.nullable().describe('the execution that it has called'),
   workitem: id.nullable(),
@@ -67,6 +72,7 @@ const node = z.object({
 export const executionDetail = executionHead.extend({
   input: z.unknown(),
   fields: z.record(z.string(), z.unknown()).describe('sealed fields are shown as •••'),
+  cut: z.array(z.string()).describe('what is not shown because it is too long: `input`, `result`, or `f.` and a field'),
   result: z.unknown().describe('of the last step so far'),
   error: error.nullable().describe('why it failed'),
   incidents: z.array(
