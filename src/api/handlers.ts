@@ -19,6 +19,7 @@ import { poolHandlers } from './pools/handlers.ts';
 import { projectHandlers } from './projects/handlers.ts';
 import { runViewHandlers } from './runs/views.ts';
 import { runHandlers } from './runs/handlers.ts';
+import { resultHandlers } from './runs/results.ts';
 import { search } from './overview/search.ts';
 import { stashHandlers } from './stash/handlers.ts';
 import { taskHandlers } from './tasks/handlers.ts';
@@ -39,6 +40,7 @@ export const apiHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
   ...taskHandlers,
   ...triggerHandlers,
   ...runHandlers,
+  ...resultHandlers,
   ...runViewHandlers,
   ...logHandlers,
   ...eventHandlers,

@@ -58,7 +58,9 @@ export function factsOf(run: Omit<TaskRun, 'engine' | 'version'>, definition: Ta
   };
 }
 
-export function nodeFactsOf(run: HandOut, { execution, id, name, project }: NodeWork, url: string): NodeFacts {
+type NodePlace = Pick<NodeWork, 'execution' | 'id' | 'name' | 'project'>;
+
+export function nodeFactsOf(run: HandOut, { execution, id, name, project }: NodePlace, url: string): NodeFacts {
   const node = { execution, id, name };
   return { ...handOutOf(run, url), instant: null, task: null, job: null, project, node };
 }

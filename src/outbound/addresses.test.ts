@@ -4,7 +4,7 @@ import { canonicalAddress, findAddressFault, parseRanges } from './addresses.ts'
 import { Guard } from './guard.ts';
 
 const split = (text: string): string[] => text.trim().split(/\s+/);
-const none = parseRanges([]);
+const none = parseRanges([], 'MILLRACE_BUS');
 const verdict = (address: string, ranges = none): 'refused' | 'allowed' =>
   findAddressFault(address, ranges) === undefined ? 'allowed' : 'refused';
 
@@ -45,13 +45,13 @@ describe('addresses', () => {
     ['127.0.0.2', '127.0.0.1', 'refused'],
     ['169.254.169.254', '0.0.0.0/0', 'allowed'],
   ])('the address %s is judged with the range %s', (address, range, expected) => {
-    expect(verdict(address, parseRanges([range]))).toBe(expected);
+    expect(verdict(address, parseRanges([range], 'MILLRACE_BUS'))).toBe(expected);
   });
 
   it.each(['10.0.0.0/33', 'fd00::/129', '10.0.0', 'example.com/8', '10.0.0.0/8/8', '10.0.0.0/x', 'fe80::1%eth0/64'])(
     'the range %s is a fault that names its variable',
     (range) => {
-      expect(() => parseRanges([range])).toThrow(`MILLRACE_BUS_ALLOW_CIDRS: ${range} is not a range`);
+      expect(() => parseRanges([range], 'MILLRACE_BUS')).toThrow(`MILLRACE_BUS_ALLOW_CIDRS: ${range} is not a range`);
     },
   );
 
@@ -71,7 +71,7 @@ describe('callbacks', () => {
     if (name === 'empty.test') return [];
     throw Object.assign(new Error('not found'), { code: 'ENOTFOUND' });
   };
-  const guard = new Guard({ allowHttp: false, allowed: none, lookup });
+  const guard = new Guard({ settings: 'MILLRACE_BUS', allowHttp: false, allowed: none, lookup });
   const check = async (url: string): Promise<unknown> => {
     const checked = await guard.check(url, 1_000);
     return 'code' in checked ? checked.code : checked.target.addresses;
@@ -103,7 +103,12 @@ describe('callbacks', () => {
   });
 
   it('http and loopback names are allowed where the operator allows them', async () => {
-    const open = new Guard({ allowHttp: true, allowed: parseRanges(['127.0.0.0/8']), lookup });
+    const open = new Guard({
+      settings: 'MILLRACE_BUS',
+      allowHttp: true,
+      allowed: parseRanges(['127.0.0.0/8'], 'MILLRACE_BUS'),
+      lookup,
+    });
     expect(await open.check('http://localhost:3000/', 1_000)).toMatchObject({ target: { addresses: ['127.0.0.1'] } });
     expect(await open.check('http://10.0.0.1/', 1_000)).toMatchObject({ code: 'refused_address' });
   });

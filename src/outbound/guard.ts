@@ -1,5 +1,5 @@
 /**
- * Decides whether a callback may be called, and by which addresses.
+ * Decides whether a URL may be called, and by which addresses.
  *
  * 1. Only https, unless the operator allows http.
  * 2. A name is resolved, and every address is judged: one that is refused refuses the name.
@@ -7,7 +7,7 @@
  */
 import { lookup as systemLookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { findAddressFault, type Ranges } from './addresses.ts';
+import { findAddressFault, type OutboundSettings, type Ranges } from './addresses.ts';
 import { type Lookup, Names } from './names.ts';
 
 export interface Target {
@@ -25,6 +25,8 @@ export interface Target {
 type Checked = { readonly target: Target } | { readonly code: 'refused_address' | 'dns'; readonly detail: string };
 
 export interface GuardOptions {
+  /** For the advice in faults. */
+  readonly settings: OutboundSettings;
   readonly allowHttp: boolean;
   readonly allowed: Ranges;
   readonly lookup?: Lookup;
@@ -51,7 +53,7 @@ export class Guard {
   /** `waitMs`: how long the resolver may take. */
   async check(text: string, waitMs: number): Promise<Checked> {
     const url = URL.canParse(text) ? new URL(text) : undefined;
-    if (url === undefined) return { code: 'refused_address', detail: 'the callback is not a valid URL' };
+    if (url === undefined) return { code: 'refused_address', detail: 'it is not a valid URL' };
     const fault = this.#findSchemeFault(url);
     if (fault !== undefined) return { code: 'refused_address', detail: fault };
     const name = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
@@ -63,7 +65,7 @@ export class Guard {
 
   #findSchemeFault({ protocol }: URL): string | undefined {
     if (protocol === 'https:' || (protocol === 'http:' && this.#options.allowHttp)) return undefined;
-    if (protocol === 'http:') return 'http is not allowed: use https, or set MILLRACE_BUS_ALLOW_HTTP=true';
+    if (protocol === 'http:') return `http is not allowed: use https, or set ${this.#options.settings}_ALLOW_HTTP=true`;
     return `${protocol}// is not https://`;
   }
 

@@ -12,7 +12,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { MillraceError } from '../errors.ts';
-import { canonicalAddress } from './addresses.ts';
+import { canonicalAddress, type OutboundSettings } from './addresses.ts';
 
 /** The options of a request, with the address to dial. */
 export interface DialOptions extends RequestOptions {
@@ -133,6 +133,8 @@ export interface SocketsOptions {
   readonly maxFree: number;
   /** A file with certificates of further authorities. */
   readonly caFile?: string | undefined;
+  /** For the advice in faults. */
+  readonly settings: OutboundSettings;
 }
 
 export interface Sockets {
@@ -141,9 +143,9 @@ export interface Sockets {
   close(): void;
 }
 
-export function makeSockets({ maxFree, caFile }: SocketsOptions): Sockets {
+export function makeSockets({ maxFree, caFile, settings }: SocketsOptions): Sockets {
   const free = new FreeSockets(maxFree);
-  const secureContext = createSecureContext(authorities(caFile));
+  const secureContext = createSecureContext(authorities(caFile, settings));
   const kept = { keepAlive: true, maxFreeSockets: maxFreePerAddress, timeout: idleMs };
   const single = { keepAlive: false };
   const plain = new GuardedHttpAgent(kept, free);
@@ -162,11 +164,11 @@ export function makeSockets({ maxFree, caFile }: SocketsOptions): Sockets {
 }
 
 /** Further authorities stand beside the usual ones, and beside those of NODE_EXTRA_CA_CERTS. */
-function authorities(caFile: string | undefined): { readonly ca?: string[] } {
+function authorities(caFile: string | undefined, settings: OutboundSettings): { readonly ca?: string[] } {
   if (caFile === undefined) return {};
   const extra = process.env['NODE_EXTRA_CA_CERTS'];
   const more = extra === undefined || extra === '' ? [] : [readCertificates(extra, 'NODE_EXTRA_CA_CERTS')];
-  return { ca: [...rootCertificates, ...more, readCertificates(caFile, 'MILLRACE_BUS_CA')] };
+  return { ca: [...rootCertificates, ...more, readCertificates(caFile, `${settings}_CA`)] };
 }
 
 function readCertificates(path: string, variable: string): string {

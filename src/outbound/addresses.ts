@@ -1,5 +1,5 @@
 /**
- * Which IP addresses a delivery may reach: public unicast addresses, and ranges that the operator allows.
+ * Which IP addresses a request may reach: public unicast addresses, and ranges that the operator allows.
  *
  * 1. IPv4 inside IPv6 (mapped, compatible, NAT64, ISATAP) is judged as IPv4. 6to4 and Teredo are refused: both are obsolete.
  * 2. IPv6 must be global unicast (2000::/3), outside of the blocks that IANA has set aside.
@@ -59,13 +59,16 @@ export interface Ranges {
   has(address: string): boolean;
 }
 
+/** The beginning of the names of settings: of couriers, and of HTTP tasks. */
+export type OutboundSettings = 'MILLRACE_BUS' | 'MILLRACE_HTTP';
+
 /** Parses the ranges that an operator allows, such as `10.1.0.0/16` or `fd00::/8`. A single address is a range as well. */
-export function parseRanges(texts: readonly string[]): Ranges {
+export function parseRanges(texts: readonly string[], settings: OutboundSettings): Ranges {
   const bad = texts.filter((text) => !isRange(text));
   if (bad.length > 0)
     throw new MillraceError(
       'bad_configuration',
-      `MILLRACE_BUS_ALLOW_CIDRS: ${bad.join(', ')} is not a range of addresses; write 10.1.0.0/16 or fd00::/8`,
+      `${settings}_ALLOW_CIDRS: ${bad.join(', ')} is not a range of addresses; write 10.1.0.0/16 or fd00::/8`,
     );
   const list = listOf(texts);
   return { has: (address) => listHas(list, address) };
@@ -78,7 +81,7 @@ function isRange(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most);
 }
 
-/** Why a delivery may not reach this address; undefined: it may. */
+/** Why a request may not reach this address; undefined: it may. */
 export function findAddressFault(address: string, allowed: Ranges): string | undefined {
   if (address.includes('%') || isIP(address) === 0) return `${address} is not an address`;
   const inner = isIPv6(address) ? innerV4(address) : undefined;
