@@ -1,6 +1,5 @@
 /** The two calls of the page behind a link. They carry nothing but the link itself. */
 import { CallFailed } from '../../../src/http/client.ts';
-import type { Problem } from '../../../src/errors.ts';
 
 /** The task that a link answers. */
 export interface LinkedTask {
@@ -38,9 +37,9 @@ async function call(token: string, request: RequestInit): Promise<unknown> {
   throw new CallFailed(response.status, readProblem(text), text);
 }
 
-function readProblem(text: string): Problem | undefined {
+function readProblem(text: string): CallFailed['problem'] {
   try {
-    return JSON.parse(text) as Problem;
+    return JSON.parse(text) as CallFailed['problem'];
   } catch {
     return undefined;
   }

@@ -6,7 +6,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { statusOf } from '../client.ts';
 import { Failure } from '../kit/failure.tsx';
-import { JsonView } from '../kit/json-view.tsx';
+import { JsonView } from '../kit/json/json-view.tsx';
 import { Loading } from '../kit/loading.tsx';
 import { useOnce } from '../kit/once.ts';
 import { useTitle } from '../kit/title.ts';

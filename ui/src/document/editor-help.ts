@@ -70,7 +70,9 @@ function fieldResult(schemas: readonly Schema[], context: CompletionContext): Co
       return { label, apply: `${label}: `, ...(info === '' ? {} : { info }) };
     }),
   );
-  return { from: typed.from, options, validFor: /^[\w-]*$/ };
+  // alternatives have fields in common
+  const unique = [...new Map(options.map((option) => [option.label, option])).values()];
+  return { from: typed.from, options: unique, validFor: /^[\w-]*$/ };
 }
 
 function wordResult(words: readonly string[], context: CompletionContext): CompletionResult | null {

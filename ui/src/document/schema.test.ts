@@ -49,3 +49,18 @@ test('wordsOf returns the words of every schema that fits', () => {
   expect(wordsOf(schemasAt(root, ['env', 'ANY']))).toEqual(['true', 'false']);
   expect(schemasAt(root, ['nothing', 'here'])).toEqual([]);
 });
+
+test('definitions that refer to themselves are followed as far as a document is deep', () => {
+  const steps: Schema = { items: { oneOf: [{ $ref: '#/$defs/sequence' }, { $ref: '#/$defs/task' }] } };
+  const root: Schema = {
+    properties: { steps: { $ref: '#/$defs/steps' } },
+    $defs: {
+      steps,
+      sequence: { properties: { sequence: { $ref: '#/$defs/steps' } } },
+      task: { properties: { priority: { enum: ['high', 'low'] } } },
+    },
+  };
+  expect(wordsOf(schemasAt(root, ['steps', '-', 'sequence', '-', 'priority']))).toEqual(['high', 'low']);
+  const fields = schemasAt(root, ['steps', '-']).flatMap(({ properties = {} }) => Object.keys(properties));
+  expect(fields).toEqual(['sequence', 'priority']);
+});

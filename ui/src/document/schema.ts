@@ -9,6 +9,10 @@ export interface Schema {
   readonly items?: Schema;
   readonly additionalProperties?: Schema | boolean;
   readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+  /** A definition of the whole schema: `#/$defs/steps`. */
+  readonly $ref?: string;
+  readonly $defs?: Readonly<Record<string, Schema>>;
   readonly enum?: readonly unknown[];
   readonly examples?: readonly unknown[];
 }
@@ -63,18 +67,24 @@ export function keyOf(line: string): string | undefined {
 
 /** Every schema that applies at a place; several if the schema offers a choice. */
 export function schemasAt(root: Schema, way: Way): readonly Schema[] {
-  return way.reduce<readonly Schema[]>((schemas, step) => schemas.flatMap((schema) => into(schema, step)), open(root));
+  const into = (schema: Schema, step: string): readonly Schema[] => {
+    if (step === '-') return schema.items === undefined ? [] : open(schema.items, root);
+    const own = schema.properties?.[step];
+    if (own !== undefined) return open(own, root);
+    return typeof schema.additionalProperties === 'object' ? open(schema.additionalProperties, root) : [];
+  };
+  return way.reduce<readonly Schema[]>(
+    (schemas, step) => [...new Set(schemas.flatMap((schema) => into(schema, step)))],
+    open(root, root),
+  );
 }
 
-function into(schema: Schema, step: string): readonly Schema[] {
-  if (step === '-') return schema.items === undefined ? [] : open(schema.items);
-  const own = schema.properties?.[step];
-  if (own !== undefined) return open(own);
-  return typeof schema.additionalProperties === 'object' ? open(schema.additionalProperties) : [];
-}
-
-function open(schema: Schema): readonly Schema[] {
-  return [schema, ...(schema.anyOf ?? []).flatMap(open)];
+/** A schema with its alternatives. */
+function open(schema: Schema, root: Schema): readonly Schema[] {
+  const name = /^#\/\$defs\/(.+)$/.exec(schema.$ref ?? '')?.[1];
+  const target = name === undefined ? schema : (root.$defs?.[name] ?? schema);
+  const choices = [...(target.anyOf ?? []), ...(target.oneOf ?? [])];
+  return [target, ...choices.flatMap((choice) => open(choice, root))];
 }
 
 /** The possible words of a value: those of an enum, or true and false. */

@@ -1,12 +1,13 @@
 /** The data of an execution: its fields, the result of the last step, and its input. Sealed fields are dots. */
 import type { ReactNode } from 'react';
-import { JsonView } from '../kit/json-view.tsx';
-import type { ExecutionViewProps } from './execution-page.tsx';
+import { JsonView } from '../kit/json/json-view.tsx';
+import type { ExecutionViewProps } from './use-executions.ts';
 
-export function DataView({ execution: { fields, result, input, error } }: ExecutionViewProps) {
+export function DataView({ execution: { fields, result, input, error, cut } }: ExecutionViewProps) {
   const names = Object.keys(fields);
   return (
     <div className="execution-data">
+      {cut.length === 0 ? null : <p className="note warned">Too long to be shown: {cut.join(', ')}.</p>}
       <section aria-labelledby="data-fields">
         <h2 id="data-fields">Fields</h2>
         {names.length === 0 ? (

@@ -16,15 +16,8 @@ import '../job/versions/versions.css';
 import './executions.css';
 import { RevisionBar } from './revision-bar.tsx';
 import { StepsView } from './steps-view.tsx';
-import { type Execution, useExecution, useExecutionAt } from './use-executions.ts';
+import { type ExecutionViewProps, useExecution, useExecutionAt } from './use-executions.ts';
 import { ExecutionWhyView } from './why-view.tsx';
-
-export interface ExecutionViewProps {
-  /** As it was at the revision that is shown. */
-  readonly execution: Execution;
-  /** As it is now. */
-  readonly latest: Execution;
-}
 
 interface View {
   readonly name: string;

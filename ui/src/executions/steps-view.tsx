@@ -1,11 +1,10 @@
 /** The steps of an execution as a tree, and beside it what is known of the selected one (`?node=`: a live visit, or a position). */
 import { useCallback } from 'react';
 import { useUrlState } from '../kit/url-state.ts';
-import type { ExecutionViewProps } from './execution-page.tsx';
 import { StepPanel } from './inspector/step-panel.tsx';
 import { TreeView } from './tree/tree-view.tsx';
 import type { TreeStep } from './tree/tree-model.ts';
-import type { Node } from './use-executions.ts';
+import type { Node, ExecutionViewProps } from './use-executions.ts';
 
 export function StepsView({ execution, latest }: ExecutionViewProps) {
   const [asked, ask] = useUrlState('node');

@@ -13,6 +13,14 @@ export type Execution = TenantAnswer<'GET /api/executions/{id}'>;
 export type Node = Execution['nodes'][number];
 export type HistoryEntry = TenantAnswer<'GET /api/executions/{id}/history'>['items'][number];
 
+/** Of the views of one execution. */
+export interface ExecutionViewProps {
+  /** As it was at the revision that is shown. */
+  readonly execution: Execution;
+  /** As it is now. */
+  readonly latest: Execution;
+}
+
 const pollMs = 1_500;
 const listPollMs = 3_000;
 

@@ -1,8 +1,7 @@
 /** Why an execution is where it is. */
 import { Explanation } from '../explain/explanation.tsx';
 import { Answer } from '../kit/answer.tsx';
-import type { ExecutionViewProps } from './execution-page.tsx';
-import { useExecutionWhy } from './use-executions.ts';
+import { useExecutionWhy, type ExecutionViewProps } from './use-executions.ts';
 
 export function ExecutionWhyView({ execution, latest }: ExecutionViewProps) {
   const why = useExecutionWhy(latest.id, latest.rev);

@@ -5,7 +5,7 @@ import { useChange } from '../admin/use-change.ts';
 import { tenant } from '../client.ts';
 import { InlineFailure } from '../kit/failure.tsx';
 import { keys } from '../queries.ts';
-import type { FlowViewProps } from './flow-page.tsx';
+import type { FlowViewProps } from './use-flows.ts';
 
 export function DeleteFlowAction({ flow }: FlowViewProps) {
   return (

@@ -11,10 +11,9 @@ import { yamlOf } from '../document/document-text.ts';
 import { useDraft } from '../document/draft.ts';
 import { useUrlState } from '../kit/url-state.ts';
 import { useMayOperate } from '../session/session.ts';
-import type { FlowViewProps } from './flow-page.tsx';
 import { FlowPreview } from './flow-preview.tsx';
-import { useFlowCheck, useSaveFlow } from './use-flow-check.ts';
-import { type Flow, flowHref, useFlowVersion } from './use-flows.ts';
+import { useFlowCheck, useFlowSchema, useSaveFlow } from './use-flow-check.ts';
+import { type Flow, flowHref, useFlowVersion, type FlowViewProps } from './use-flows.ts';
 
 const nothing: readonly never[] = [];
 const ignore = () => undefined;
@@ -60,6 +59,7 @@ function useText({ flow, base }: EditingProps) {
 function Editing({ flow, base }: EditingProps) {
   const { text, draft, change, drop } = useText({ flow, base });
   const [, go] = useLocation();
+  const schema = useFlowSchema();
   const check = useFlowCheck({ text, isOn: true, on: [flow.name, flow.version] });
   const save = useSaveFlow(({ name }) => {
     drop();
@@ -74,7 +74,7 @@ function Editing({ flow, base }: EditingProps) {
       text={text}
       change={change}
       check={check}
-      schema={undefined}
+      schema={schema}
       isUnchanged={answer?.changed === false}
       preview={
         answer === undefined ? null : <FlowPreview answer={answer} before={base} after={text} isOther={isOther} />

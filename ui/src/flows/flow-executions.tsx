@@ -8,7 +8,7 @@ import { Answer } from '../kit/answer.tsx';
 import { Command } from '../kit/command.tsx';
 import { Empty } from '../kit/empty.tsx';
 import { useUrlState } from '../kit/url-state.ts';
-import type { FlowViewProps } from './flow-page.tsx';
+import type { FlowViewProps } from './use-flows.ts';
 
 const shownRows = 50;
 

@@ -10,11 +10,7 @@ import { FlowExecutions } from './flow-executions.tsx';
 import { FlowStepsView } from './flow-steps-view.tsx';
 import '../executions/executions.css';
 import { StartFlowAction } from './start-flow.tsx';
-import { type Flow, flowHref, flowNameIn, useFlow } from './use-flows.ts';
-
-export interface FlowViewProps {
-  readonly flow: Flow;
-}
+import { flowHref, flowNameIn, type FlowViewProps, useFlow } from './use-flows.ts';
 
 interface View {
   readonly name: string;

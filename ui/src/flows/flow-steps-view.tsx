@@ -1,7 +1,7 @@
 /** The steps of a flow as a tree, as executions show them, and what its tasks need to run. */
 import { TreeView } from '../executions/tree/tree-view.tsx';
 import { useUrlState } from '../kit/url-state.ts';
-import type { FlowViewProps } from './flow-page.tsx';
+import type { FlowViewProps } from './use-flows.ts';
 
 const noNodes: readonly never[] = [];
 

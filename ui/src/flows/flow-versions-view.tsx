@@ -9,8 +9,7 @@ import { Loading } from '../kit/loading.tsx';
 import { useUrlState } from '../kit/url-state.ts';
 import { useMayOperate } from '../session/session.ts';
 import { Age } from '../time/times.tsx';
-import type { FlowViewProps } from './flow-page.tsx';
-import { type Flow, flowHref, useFlowVersion } from './use-flows.ts';
+import { type Flow, flowHref, useFlowVersion, type FlowViewProps } from './use-flows.ts';
 
 interface Compared {
   /** 0: before there was anything. */

@@ -6,7 +6,7 @@ import { Empty } from '../kit/empty.tsx';
 import { useTitle } from '../kit/title.ts';
 import { useMayOperate } from '../session/session.ts';
 import { exampleFlow } from './new-flow.ts';
-import { useFlowCheck, useSaveFlow } from './use-flow-check.ts';
+import { useFlowCheck, useFlowSchema, useSaveFlow } from './use-flow-check.ts';
 import { flowHref } from './use-flows.ts';
 
 export default function NewFlowPage() {
@@ -20,6 +20,7 @@ function NewFlow() {
   const [, go] = useLocation();
   const text = draft?.text ?? exampleFlow;
   const change = (next: string) => setDraft(next === exampleFlow ? undefined : { text: next, version: 0 });
+  const schema = useFlowSchema();
   const check = useFlowCheck({ text, isOn: true, on: ['new'] });
   const save = useSaveFlow(({ name }) => {
     setDraft(undefined);
@@ -40,7 +41,7 @@ function NewFlow() {
         text={text}
         change={change}
         check={check}
-        schema={undefined}
+        schema={schema}
         isUnchanged={false}
         preview={null}
         saving={{

@@ -6,10 +6,10 @@ import { useChange } from '../admin/use-change.ts';
 import { tenant } from '../client.ts';
 import { Field } from '../kit/field.tsx';
 import { Failure } from '../kit/failure.tsx';
-import { JsonField } from '../kit/json-field.tsx';
-import { parseJson } from '../kit/json-text.ts';
+import { JsonField } from '../kit/json/json-field.tsx';
+import { parseJson } from '../kit/json/json-text.ts';
 import { keys } from '../queries.ts';
-import type { FlowViewProps } from './flow-page.tsx';
+import type { FlowViewProps } from './use-flows.ts';
 
 interface FormProps extends FlowViewProps {
   readonly close: () => void;

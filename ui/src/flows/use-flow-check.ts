@@ -1,8 +1,7 @@
 /** The dry run of a flow's document, and saving it. */
-import { useQueryClient } from '@tanstack/react-query';
-import { type QueryKey, useMutation } from '@tanstack/react-query';
-import { CallFailed } from '../../../src/http/client.ts';
+import { type QueryKey, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type TenantAnswer, tenant } from '../client.ts';
+import type { Schema } from '../document/schema.ts';
 import { type Check, type Checked, useCheck, yamlHeaders } from '../document/use-check.ts';
 import { useOnce } from '../kit/once.ts';
 import { keys } from '../queries.ts';
@@ -19,17 +18,18 @@ export function useFlowCheck(wanted: Wanted): Check<AppliedFlow> {
   return useCheck({ ...wanted, on: ['flow', ...wanted.on], ask: checkFlow });
 }
 
-/** A refusal because of the document is an answer: it has the faults. */
 async function checkFlow(text: string, signal: AbortSignal): Promise<Checked<AppliedFlow>> {
-  try {
-    const query = { dry_run: 'true' } as const;
-    const answer = await tenant('POST /api/flows', { query, body: text, headers: yamlHeaders, signal });
-    return { faults: [], warnings: answer.warnings, answer };
-  } catch (error) {
-    const faults = error instanceof CallFailed && error.status === 400 ? error.problem?.faults : undefined;
-    if (faults === undefined) throw error;
-    return { faults, warnings: [], answer: undefined };
-  }
+  const { faults, applied } = await tenant('POST /api/flows/check', { body: text, headers: yamlHeaders, signal });
+  return { faults, warnings: applied?.warnings ?? [], answer: applied ?? undefined };
+}
+
+export function useFlowSchema(): Schema | undefined {
+  const query = useQuery({
+    queryKey: ['document schema', 'flow'],
+    queryFn: ({ signal }) => tenant('GET /api/flow-schema', { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  return query.data;
 }
 
 /** `onSaved` is called once the flow has been read again, so that the old text does not reappear. */

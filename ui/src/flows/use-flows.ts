@@ -6,6 +6,11 @@ import { keys } from '../queries.ts';
 export type ListedFlow = TenantAnswer<'GET /api/flows'>['items'][number];
 export type Flow = TenantAnswer<'GET /api/flows/{name}'>;
 
+/** Of the views of one flow. */
+export interface FlowViewProps {
+  readonly flow: Flow;
+}
+
 /** Counts of executions change all the time, with events for some of the changes only. */
 const pollMs = 5_000;
 

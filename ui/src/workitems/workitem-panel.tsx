@@ -5,7 +5,7 @@ import { useChange } from '../admin/use-change.ts';
 import { statusOf, tenant } from '../client.ts';
 import { Answer } from '../kit/answer.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
-import { JsonView } from '../kit/json-view.tsx';
+import { JsonView } from '../kit/json/json-view.tsx';
 import { SidePanel } from '../kit/side-panel.tsx';
 import { keys } from '../queries.ts';
 import { useMayOperate } from '../session/session.ts';

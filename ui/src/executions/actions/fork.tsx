@@ -6,8 +6,8 @@ import { useChange } from '../../admin/use-change.ts';
 import { tenant } from '../../client.ts';
 import { Failure } from '../../kit/failure.tsx';
 import { Field } from '../../kit/field.tsx';
-import { JsonField } from '../../kit/json-field.tsx';
-import { isObject, parseObject } from '../../kit/json-text.ts';
+import { JsonField } from '../../kit/json/json-field.tsx';
+import { isObject, parseObject } from '../../kit/json/json-text.ts';
 import { keys } from '../../queries.ts';
 import type { Execution } from '../use-executions.ts';
 

@@ -2,8 +2,8 @@
 import { useState } from 'react';
 import { ActionDialog } from '../../actions/action-dialog.tsx';
 import { tenant } from '../../client.ts';
-import { JsonField } from '../../kit/json-field.tsx';
-import { parseJson } from '../../kit/json-text.ts';
+import { JsonField } from '../../kit/json/json-field.tsx';
+import { parseJson } from '../../kit/json/json-text.ts';
 import { OperationForm } from './operation-form.tsx';
 
 interface Props {

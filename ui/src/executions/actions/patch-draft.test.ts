@@ -53,7 +53,6 @@ describe('patch of an execution', () => {
       title: '',
       tag: null,
       branch: null,
-      nodes: [],
       state: 'idle',
       children: [],
       ...more,

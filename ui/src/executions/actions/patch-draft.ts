@@ -1,7 +1,7 @@
 /** A patch as a user writes it: fields as JSON, and the steps that replace a step as YAML. */
 import { stringify } from 'yaml';
 import { parsePath, readText } from '../../document/fault-places.ts';
-import { isObject, parseObject } from '../../kit/json-text.ts';
+import { isObject, parseObject } from '../../kit/json/json-text.ts';
 import type { TreeStep } from '../tree/tree-model.ts';
 
 export interface PatchDraft {

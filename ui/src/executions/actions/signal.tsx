@@ -3,8 +3,8 @@ import { useState } from 'react';
 import { ActionDialog } from '../../actions/action-dialog.tsx';
 import { tenant } from '../../client.ts';
 import { Field } from '../../kit/field.tsx';
-import { JsonField } from '../../kit/json-field.tsx';
-import { parseJson } from '../../kit/json-text.ts';
+import { JsonField } from '../../kit/json/json-field.tsx';
+import { parseJson } from '../../kit/json/json-text.ts';
 import { useExecution } from '../use-executions.ts';
 import { OperationForm } from './operation-form.tsx';
 

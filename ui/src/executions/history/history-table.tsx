@@ -1,6 +1,6 @@
 /** Commits of an execution as rows: revision, time, message with its actor, and what changed. */
 import { Link } from 'wouter';
-import { JsonView } from '../../kit/json-view.tsx';
+import { JsonView } from '../../kit/json/json-view.tsx';
 import { formatInstant, formatSpan } from '../../time/format.ts';
 import type { HistoryEntry } from '../use-executions.ts';
 
@@ -136,8 +136,7 @@ function Changes({ entry: { changes, sent } }: { readonly entry: HistoryEntry })
 const sentNames: Readonly<Record<HistoryEntry['sent'][number]['kind'], string>> = {
   task: 'task sent',
   stop: 'task stopped',
-  set_timer: 'timer set',
-  clear_timer: 'timer removed',
+  timer: 'timer set',
   launch: 'execution launched',
   signal: 'signal sent',
 };

@@ -6,8 +6,7 @@ import { Link, useSearchParams } from 'wouter';
 import { Answer } from '../../kit/answer.tsx';
 import { Empty } from '../../kit/empty.tsx';
 import { useShown, withChanges } from '../../kit/url-state.ts';
-import type { ExecutionViewProps } from '../execution-page.tsx';
-import { useHistory } from '../use-executions.ts';
+import { useHistory, type ExecutionViewProps } from '../use-executions.ts';
 import { Comparison } from './comparison.tsx';
 import { HistoryTable } from './history-table.tsx';
 

@@ -1,7 +1,7 @@
 /** The work of a step outside of its execution: a run with its log, a task of a person, or an execution that it has called. */
 import { Link } from 'wouter';
 import { Answer } from '../../kit/answer.tsx';
-import { JsonView } from '../../kit/json-view.tsx';
+import { JsonView } from '../../kit/json/json-view.tsx';
 import { State } from '../../kit/state.tsx';
 import { LogView } from '../../runs/log/log-view.tsx';
 import { useEnvironment, useRun } from '../../runs/use-runs.ts';

@@ -1,4 +1,5 @@
 /** What is known of a step: its state and what it waits for, its error, work and timers, what may be done, and its definition. */
+import { JsonView } from '../../kit/json/json-view.tsx';
 import { SidePanel } from '../../kit/side-panel.tsx';
 import { useMayOperate } from '../../session/session.ts';
 import { Age, Due, Instant } from '../../time/times.tsx';
@@ -7,6 +8,7 @@ import { PatchAction } from '../actions/patch.tsx';
 import { StepStateWord } from '../status.tsx';
 import { stateOfNode, type TreeStep } from '../tree/tree-model.ts';
 import { type Execution, hasEnded, type Node } from '../use-executions.ts';
+import { withoutTime } from '../waits-words.ts';
 import { NodeHistory } from './node-history.tsx';
 import { NodeWork } from './node-work.tsx';
 import { Section } from './section.tsx';
@@ -43,10 +45,16 @@ export function StepPanel({ execution, isPast, step, node, close }: Props) {
       {canChange ? <Actions execution={execution} step={step} node={node} /> : null}
       {node === undefined ? null : <NodeWork execution={execution.id} node={node} />}
       {node === undefined || node.timers.length === 0 ? null : <Timers timers={node.timers} />}
+      {node === undefined || Object.keys(node.vars).length === 0 ? null : (
+        <Section title="Variables (v)">
+          <JsonView label="Variables" value={node.vars} />
+        </Section>
+      )}
       <Section title="Place">
         <p className="side-panel-facts">
           <code>{step.path === '' ? 'the whole flow' : step.path}</code>
           {node === undefined ? null : <code className="muted">{node.id}</code>}
+          {node == null || node.item === null ? null : <span className="tag">item {node.item.key}</span>}
           {node === undefined || node.role === 'main' ? null : <span className="tag">{node.role}</span>}
         </p>
       </Section>
@@ -69,11 +77,10 @@ function Standing({ node: { waits, error, attempt } }: { readonly node: Node }) 
       {waits === null || waits.kind === 'incident' ? null : (
         <Section title="Waits for">
           <p>
-            {waits.message}
+            {withoutTime(waits)}
             {waits.until === null ? null : (
               <span className="muted">
-                {' '}
-                (<Due at={waits.until} />)
+                , <Due at={waits.until} /> (<Instant at={waits.until} />)
               </span>
             )}
           </p>

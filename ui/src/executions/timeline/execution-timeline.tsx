@@ -10,9 +10,8 @@ import { Empty } from '../../kit/empty.tsx';
 import { withChanges } from '../../kit/url-state.ts';
 import { useNow } from '../../time/clock.ts';
 import { formatSpan } from '../../time/format.ts';
-import type { ExecutionViewProps } from '../execution-page.tsx';
 import { toneOf } from '../status.tsx';
-import { hasEnded, type HistoryEntry, useHistory } from '../use-executions.ts';
+import { hasEnded, type HistoryEntry, useHistory, type ExecutionViewProps } from '../use-executions.ts';
 import { type Bar, type BarRow, barsOf } from './bars.ts';
 
 /** Commits that are drawn. */

@@ -13,7 +13,6 @@ export interface TreeStep {
   readonly tag: string | null;
   /** The part of the step around it: `then`, `do`, `on_error`, … */
   readonly branch: string | null;
-  readonly nodes: readonly string[];
   readonly state: StepState;
   readonly children: readonly TreeStep[];
 }

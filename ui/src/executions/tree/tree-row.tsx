@@ -3,6 +3,7 @@ import { memo } from 'react';
 import { Due } from '../../time/times.tsx';
 import { StepStateMark, toneOf } from '../status.tsx';
 import type { Node } from '../use-executions.ts';
+import { withoutTime } from '../waits-words.ts';
 import type { RowState } from './tree-model.ts';
 import { type TreeRow as Row, visitOf } from './tree-rows.ts';
 
@@ -87,9 +88,9 @@ function What({ row: { kind, step, node, state, hidden } }: { readonly row: Row<
   );
 }
 
-/** Items are told apart by the number of their visit: they began in this order. */
-function nameOfVisit({ id }: Node): string {
-  return `#${visitOf(id)}`;
+/** Items of `each` have a key; other visits are told apart by their number: they began in this order. */
+function nameOfVisit({ id, item }: Node): string {
+  return item === null ? `#${visitOf(id)}` : `item ${item.key}`;
 }
 
 function Waits({ node: { waits, error } }: { readonly node: Node }) {
@@ -102,7 +103,7 @@ function Waits({ node: { waits, error } }: { readonly node: Node }) {
     );
   return (
     <span className="tree-note" title={waits.message}>
-      {waits.message}
+      {withoutTime(waits)}
       {waits.until === null ? null : (
         <span className="tree-due">
           {' '}

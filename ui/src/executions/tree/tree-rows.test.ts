@@ -3,7 +3,7 @@ import type { TreeNode, TreeStep } from './tree-model.ts';
 import { layoutTree, type TreeRow } from './tree-rows.ts';
 
 function step(at: string, verb: string, more: Partial<TreeStep> = {}): TreeStep {
-  return { at, path: at, verb, title: at, tag: null, branch: null, nodes: [], state: 'idle', children: [], ...more };
+  return { at, path: at, verb, title: at, tag: null, branch: null, state: 'idle', children: [], ...more };
 }
 
 function node(id: string, parent: string | null, more: Partial<TreeNode> = {}): TreeNode {
@@ -27,25 +27,23 @@ const shown = (given: Given): string[] =>
 const each = (count: number): { readonly root: TreeStep; readonly nodes: readonly TreeNode[] } => {
   const bodies = Array.from({ length: count }, (_, i) => node(`0_0_0-${10 + i}`, '0_0-2'));
   const tasks = bodies.map(({ id }, i) => node(`0_0_0_0-${1_000 + i}`, id, { waits: { kind: 'run' } }));
-  const task = step('0_0_0_0', 'task', { nodes: tasks.map(({ id }) => id), state: 'running' });
+  const task = step('0_0_0_0', 'task', { state: 'running' });
   const body = step('0_0_0', 'sequence', {
     branch: 'do',
-    nodes: bodies.map(({ id }) => id),
     state: 'running',
     children: [task],
   });
-  const items = step('0_0', 'each', { nodes: ['0_0-2'], state: 'running', children: [body] });
-  const root = step('0', 'sequence', { nodes: ['0-1'], state: 'running', children: [items] });
+  const items = step('0_0', 'each', { state: 'running', children: [body] });
+  const root = step('0', 'sequence', { state: 'running', children: [items] });
   return { root, nodes: [node('0-1', null), node('0_0-2', '0-1'), ...bodies, ...tasks] };
 };
 
 describe('layout of the tree of an execution', () => {
   it('a step that a node visits shows the state of the node, and all others that of the step', () => {
     const root = step('0', 'sequence', {
-      nodes: ['0-1'],
       children: [
         step('0_0', 'task', { state: 'done' }),
-        step('0_1', 'wait', { nodes: ['0_1-3'], state: 'waiting' }),
+        step('0_1', 'wait', { state: 'waiting' }),
         step('0_2', 'task'),
       ],
     });
@@ -82,11 +80,9 @@ describe('layout of the tree of an execution', () => {
     expect(shown({ root, opened: { '0_0_e0': true } })).toEqual(['0_0 idle', '.0_0_e0 idle', '..0_0_e0_0 idle']);
     const running = {
       ...root,
-      nodes: ['0-1'],
       children: [
         step('0_0', 'task', {
-          nodes: ['0_0-2'],
-          children: [{ ...handler, nodes: ['0_0_e0-3'], state: 'running' as const }],
+          children: [{ ...handler, state: 'running' as const }],
         }),
       ],
     };
@@ -97,11 +93,10 @@ describe('layout of the tree of an execution', () => {
   it('a compensation is shown below the step that it undoes, though that has ended', () => {
     const undo = step('0_0_u', 'sequence', {
       branch: 'undo',
-      nodes: ['0_0_u-5'],
       state: 'running',
-      children: [step('0_0_u_0', 'task', { nodes: ['0_0_u_0-6'], state: 'incident' })],
+      children: [step('0_0_u_0', 'task', { state: 'incident' })],
     });
-    const root = step('0', 'sequence', { nodes: ['0-1'], children: [step('0_0', 'task', { children: [undo] })] });
+    const root = step('0', 'sequence', { children: [step('0_0', 'task', { children: [undo] })] });
     const nodes = [
       node('0-1', null, { phase: 'undo' }),
       node('0_0_u-5', '0-1'),
@@ -150,12 +145,9 @@ describe('layout of the tree of an execution', () => {
   });
 
   it('blocks of a long document are closed unless something in them is at work', () => {
-    const block = (at: string, nodes: readonly string[]) =>
-      step(at, 'sequence', {
-        nodes,
-        children: Array.from({ length: 100 }, (_, i) => step(`${at}_${i}`, 'task')),
-      });
-    const root = step('0', 'sequence', { nodes: ['0-1'], children: [block('0_0', []), block('0_1', ['0_1-2'])] });
+    const block = (at: string) =>
+      step(at, 'sequence', { children: Array.from({ length: 100 }, (_, i) => step(`${at}_${i}`, 'task')) });
+    const root = step('0', 'sequence', { children: [block('0_0'), block('0_1')] });
     expect(layout({ root, nodes: [node('0-1', null), node('0_1-2', '0-1')] })).toHaveLength(102);
   });
 

@@ -46,7 +46,8 @@ export function layoutTree<N extends TreeNode>(layout: Layout<N>): TreeRow<N>[] 
 class Walk<N extends TreeNode> {
   readonly #layout: Layout<N>;
   readonly #nodes: ReadonlyMap<string, N>;
-  readonly #children: ReadonlyMap<string, readonly N[]>;
+  readonly #children: ReadonlyMap<string | null, readonly N[]>;
+  readonly #byStep: ReadonlyMap<string | null, readonly N[]>;
   readonly #isSmall: boolean;
   /** Keys of rows that lead to the selected one. */
   readonly #leading: ReadonlySet<string>;
@@ -56,7 +57,8 @@ class Walk<N extends TreeNode> {
   constructor(layout: Layout<N>) {
     this.#layout = layout;
     this.#nodes = new Map(layout.nodes.map((node) => [node.id, node]));
-    this.#children = groupByParent(layout.nodes);
+    this.#children = groupBy(layout.nodes, ({ parent }) => parent);
+    this.#byStep = groupBy(layout.nodes, ({ at }) => at);
     this.#isSmall = countSteps(layout.root) <= maxOpenSteps;
     this.#leading = this.#leadingTo(layout.selected);
   }
@@ -69,8 +71,8 @@ class Walk<N extends TreeNode> {
   }
 
   /** The live visits of a step. An undo belongs to a node further out, because the step that it compensates has ended. */
-  #visits({ nodes }: TreeStep, anchor: string | null): N[] {
-    return nodes.flatMap((id) => this.#nodes.get(id) ?? []).filter(({ parent }) => parent === anchor);
+  #visits({ at }: TreeStep, anchor: string | null): N[] {
+    return (this.#byStep.get(at) ?? []).filter(({ parent }) => parent === anchor);
   }
 
   #step(step: TreeStep, anchor: string | null, depth: number): void {
@@ -180,12 +182,15 @@ export function isAside({ branch }: Pick<TreeStep, 'branch'>): boolean {
   return branch !== null && asides.has(branch.split(/[ [(]/)[0] ?? '');
 }
 
-function groupByParent<N extends TreeNode>(nodes: readonly N[]): ReadonlyMap<string, readonly N[]> {
-  const groups = new Map<string, N[]>();
+function groupBy<N extends TreeNode>(
+  nodes: readonly N[],
+  keyOf: (node: N) => string | null,
+): ReadonlyMap<string | null, readonly N[]> {
+  const groups = new Map<string | null, N[]>();
   for (const node of nodes) {
-    if (node.parent === null) continue;
-    const group = groups.get(node.parent);
-    if (group === undefined) groups.set(node.parent, [node]);
+    const key = keyOf(node);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [node]);
     else group.push(node);
   }
   return groups;

@@ -4,7 +4,7 @@
  * 1. An optional field that is left empty stays out of the answer, but an empty text is a text: what follows in the flow may read it.
  * 2. Yes or no is always to be chosen: a person who overlooks the question has not answered it.
  */
-import { isObject } from '../../kit/json-text.ts';
+import { isObject } from '../../kit/json/json-text.ts';
 
 export interface FormField {
   readonly name: string;

@@ -1,6 +1,6 @@
 /** A field for JSON, with the place of its fault. */
 import type { ReactNode } from 'react';
-import { Field } from './field.tsx';
+import { Field } from '../field.tsx';
 import type { ParsedJson } from './json-text.ts';
 
 interface Props {

@@ -30,9 +30,9 @@ function placeOf(text: string, at: number): string {
 }
 
 const gap = /[ \t\n\r]*/y;
-// JSON does not allow control characters in texts
-// oxlint-disable-next-line no-control-regex
 const scalar =
+  // JSON does not allow control characters in texts
+  // oxlint-disable-next-line no-control-regex
   /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
 /** What may follow: a value, the end of a list or object that has begun, a name, a colon, or a comma or the end. */
