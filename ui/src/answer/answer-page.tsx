@@ -6,13 +6,13 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { statusOf } from '../client.ts';
 import { Failure } from '../kit/failure.tsx';
-import { JsonView } from '../kit/json/json-view.tsx';
 import { Loading } from '../kit/loading.tsx';
 import { useOnce } from '../kit/once.ts';
 import { useTitle } from '../kit/title.ts';
 import { Wordmark } from '../shell/wordmark.tsx';
 import { fieldsOf } from '../workitems/form/answer-draft.ts';
 import { AnswerForm } from '../workitems/form/answer-form.tsx';
+import { hasInput, InputView } from '../workitems/form/input-view.tsx';
 import './answer.css';
 import { fetchTask, type LinkedTask, sendAnswer } from './answer-calls.ts';
 
@@ -64,7 +64,6 @@ function Task({
         <Unanswerable error={send.error} />
       </Card>
     );
-  const hasInput = input !== undefined && input !== null && JSON.stringify(input) !== '{}';
   return (
     <Card>
       <header>
@@ -73,7 +72,7 @@ function Task({
           {name}, of the flow {flow}
         </p>
       </header>
-      {hasInput ? <JsonView label="What it is about" value={input} /> : null}
+      {hasInput(input) ? <InputView input={input} /> : null}
       <AnswerForm fields={fieldsOf(form)} isPending={send.isPending} error={send.error} send={send.mutate} />
     </Card>
   );

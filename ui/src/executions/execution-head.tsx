@@ -3,7 +3,7 @@ import { Link } from 'wouter';
 import { flowHref } from '../flows/use-flows.ts';
 import { Fact, Facts } from '../kit/facts.tsx';
 import { useMayOperate } from '../session/session.ts';
-import { Age, Instant, Span } from '../time/times.tsx';
+import { Age, Span } from '../time/times.tsx';
 import { ExecutionActions } from './actions/execution-actions.tsx';
 import { nameOf } from './execution-name.ts';
 import { Incidents } from './incidents.tsx';
@@ -87,7 +87,7 @@ function ExecutionFacts({ execution }: Pick<Props, 'execution'>) {
   return (
     <Facts>
       <Fact term="Started">
-        <Instant at={createdAt} />
+        <Age at={createdAt} />
       </Fact>
       {hasEnded(execution) ? (
         <Fact term="Took">

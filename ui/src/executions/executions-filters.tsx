@@ -18,12 +18,7 @@ export function ExecutionsFilters({ asked, change }: Props) {
       <summary>Search</summary>
       <div className="fields">
         <FlowField value={asked.flow} change={(flow) => change({ flow })} />
-        <SettledField
-          label="Key"
-          value={asked.key}
-          change={(key) => change({ key })}
-          hint="The whole key with which it was started"
-        />
+        <SettledField label="Key" value={asked.key} change={(key) => change({ key })} hint="The whole key" />
         <SettledField
           label="Label"
           value={asked.label}

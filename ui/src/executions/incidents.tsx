@@ -16,8 +16,8 @@ export function Incidents({ execution: { id, incidents } }: { readonly execution
         {incidents.slice(0, maxShown).map(({ node, path, code, message, since }) => (
           <li key={node}>
             <span className="incident-what">
-              <Link href={`/executions/${id}?node=${encodeURIComponent(node)}`}>{path === '' ? node : path}</Link>{' '}
-              failed <Age at={since} />: <strong>{code}</strong> {message === code ? '' : message}
+              <Link href={`/executions/${id}?node=${encodeURIComponent(node)}`}>{path}</Link> failed <Age at={since} />:{' '}
+              <strong>{code}</strong> {message === code ? '' : message}
             </span>
             {mayOperate ? (
               <span className="incident-actions">

@@ -99,6 +99,11 @@ export function usePlaces(): readonly (readonly Place[])[] {
   return places.map((group) => group.filter(({ only }) => only === undefined || only === role));
 }
 
+/** On a phone the row of places is longer than the screen. */
+function intoView(place: HTMLAnchorElement | null): void {
+  place?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+}
+
 export function Navigation() {
   const [path] = useLocation();
   const groups = usePlaces();
@@ -109,7 +114,12 @@ export function Navigation() {
         <ul key={index}>
           {group.map(({ to, label, holds, icon, Note }) => (
             <li key={to}>
-              <Link href={to} className="place" aria-current={holds.test(path) ? 'page' : undefined}>
+              <Link
+                href={to}
+                className="place"
+                aria-current={holds.test(path) ? 'page' : undefined}
+                ref={holds.test(path) ? intoView : undefined}
+              >
                 <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
                   <path d={icon} />
                 </svg>

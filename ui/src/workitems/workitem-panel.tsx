@@ -5,12 +5,12 @@ import { useChange } from '../admin/use-change.ts';
 import { statusOf, tenant } from '../client.ts';
 import { Answer } from '../kit/answer.tsx';
 import { InlineFailure } from '../kit/failure.tsx';
-import { JsonView } from '../kit/json/json-view.tsx';
 import { SidePanel } from '../kit/side-panel.tsx';
 import { keys } from '../queries.ts';
 import { useMayOperate } from '../session/session.ts';
 import { Age, Due } from '../time/times.tsx';
 import { AnswerForm } from './form/answer-form.tsx';
+import { hasInput, InputView } from './form/input-view.tsx';
 import { useWorkitem, type Workitem } from './use-workitems.ts';
 
 interface Props {
@@ -45,7 +45,6 @@ interface OpenProps {
 
 function Open({ item, onAnswered }: OpenProps) {
   const { execution, flow, node, assignee, team, due_at: dueAt, created_at: createdAt, input } = item;
-  const hasInput = input !== null && JSON.stringify(input) !== '{}';
   return (
     <>
       <p className="side-panel-facts muted">
@@ -62,10 +61,10 @@ function Open({ item, onAnswered }: OpenProps) {
       <p>
         <Link href={`/executions/${execution}?node=${encodeURIComponent(node)}`}>The execution of {flow}</Link>
       </p>
-      {hasInput ? (
+      {hasInput(input) ? (
         <section>
           <h3>Input</h3>
-          <JsonView label="Input" value={input} />
+          <InputView input={input} />
         </section>
       ) : null}
       {useMayOperate() ? <Claim item={item} /> : <ReadOnly />}

@@ -66,7 +66,7 @@ interface Choice {
 /** The steps that may be replaced, in the order of the document; blocks such as `then` are parts of their step. */
 export function replaceable(root: TreeStep): Choice[] {
   const inside = (step: TreeStep): Choice[] => {
-    const own = step.branch === null && step.path !== '' ? [choiceOf(step)] : [];
+    const own = step.branch === null && step.at !== '0' ? [choiceOf(step)] : [];
     return [...own, ...step.children.flatMap(inside)];
   };
   return inside(root);

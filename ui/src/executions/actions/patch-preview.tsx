@@ -1,5 +1,6 @@
 /** What a patch would do: steps that differ, visits that would be cancelled, and timers that would go. */
 import type { TenantAnswer } from '../../client.ts';
+import '../../document/document.css';
 import { Failure } from '../../kit/failure.tsx';
 import type { Node } from '../use-executions.ts';
 

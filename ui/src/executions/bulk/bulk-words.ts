@@ -25,7 +25,7 @@ export function isSearchable(filter: ExecutionFilter): boolean {
 const names: Readonly<Record<keyof ExecutionFilter, string>> = {
   flow: 'of the flow',
   version: 'of version',
-  status: 'that are',
+  status: 'with the status',
   label: 'with the label',
   key: 'with the key',
   created_after: 'started after',

@@ -10,7 +10,7 @@ export function comparable({ status, fields, result, error, nodes, early }: Exec
     ...(early.total === 0 ? {} : { early_signals: early.names }),
     steps: Object.fromEntries(
       nodes.map(({ id, path, verb, name, phase, attempt, waits }) => [
-        `${path === '' ? 'the whole flow' : path} (${id})`,
+        `${path} (${id})`,
         {
           step: name === null ? verb : `${verb} ${name}`,
           phase,

@@ -1,20 +1,17 @@
 /** Commits of an execution as rows: revision, time, message with its actor, and what changed. */
 import { Link } from 'wouter';
-import { JsonView } from '../../kit/json/json-view.tsx';
-import { formatInstant, formatSpan } from '../../time/format.ts';
+import { formatInstant } from '../../time/format.ts';
 import type { HistoryEntry } from '../use-executions.ts';
+import { Changes, type Links, What } from './history-entry.tsx';
 
-type Href = (values: Readonly<Record<string, string>>) => string;
-
-interface Props {
+interface Props extends Links {
   /** Newest first. */
   readonly entries: readonly HistoryEntry[];
   /** The revision that is shown elsewhere on the page. */
   readonly current: number;
-  readonly href: Href;
 }
 
-export function HistoryTable({ entries, current, href }: Props) {
+export function HistoryTable({ entries, current, href, names }: Props) {
   return (
     <table className="table history-table">
       <thead>
@@ -34,22 +31,19 @@ export function HistoryTable({ entries, current, href }: Props) {
       </thead>
       <tbody>
         {entries.map((entry) => (
-          <Row key={entry.rev} entry={entry} isCurrent={entry.rev === current} href={href} />
+          <Row key={entry.rev} entry={entry} isCurrent={entry.rev === current} href={href} names={names} />
         ))}
       </tbody>
     </table>
   );
 }
 
-function Row({
-  entry,
-  isCurrent,
-  href,
-}: {
+interface RowProps extends Links {
   readonly entry: HistoryEntry;
   readonly isCurrent: boolean;
-  readonly href: Href;
-}) {
+}
+
+function Row({ entry, isCurrent, href, names }: RowProps) {
   const { rev, at } = entry;
   return (
     <tr aria-current={isCurrent ? 'true' : undefined}>
@@ -62,87 +56,14 @@ function Row({
         <time dateTime={at}>{formatInstant(at)}</time>
       </td>
       <td>
-        <What entry={entry} />
+        <What entry={entry} href={href} names={names} />
       </td>
       <td className="wide">
-        <Changes entry={entry} />
+        <Changes entry={entry} href={href} names={names} />
       </td>
       <td className="actions">
         <Link href={href({ from: String(rev - 1), to: String(rev) })}>Diff</Link>
       </td>
     </tr>
   );
-}
-
-const points: Readonly<Record<HistoryEntry['point'], string>> = {
-  launch: 'Launched',
-  answer: 'Answer',
-  timer: 'Timer',
-  signal: 'Signal',
-  operate: 'Operation',
-  continue: 'Went on',
-};
-
-function What({ entry: { point, summary, actor, node, planned_at: plannedAt, at } }: { readonly entry: HistoryEntry }) {
-  const lateMs = plannedAt === null ? 0 : Date.parse(at) - Date.parse(plannedAt);
-  return (
-    <>
-      <strong>{points[point]}</strong> {summary}
-      {node === null ? null : (
-        <>
-          {' '}
-          <code className="muted">{node}</code>
-        </>
-      )}
-      {actor === null ? null : <span className="muted"> by {actor}</span>}
-      {plannedAt === null ? null : <span className="muted"> {formatSpan(lateMs)} after it was due</span>}
-    </>
-  );
-}
-
-const maxNodes = 6;
-
-function Changes({ entry: { changes, sent } }: { readonly entry: HistoryEntry }) {
-  const { nodes, nodes_total: total, fields, status } = changes;
-  const names = Object.keys(fields);
-  return (
-    <div className="history-changes">
-      {status === null ? null : <span className="tag">{status}</span>}
-      {nodes.slice(0, maxNodes).map(({ id, path, from, to }) => (
-        <span key={id} className="history-node">
-          <code>{path === '' ? id : path}</code>{' '}
-          <span className="muted">{from === null ? 'began' : to === null ? 'ended' : to}</span>
-        </span>
-      ))}
-      {total > maxNodes ? (
-        <span className="muted">and {(total - maxNodes).toLocaleString('en')} more steps</span>
-      ) : null}
-      {names.length === 0 ? null : (
-        <details>
-          <summary>
-            set{' '}
-            {names.slice(0, 5).map((name) => (
-              <code key={name}>f.{name} </code>
-            ))}
-          </summary>
-          <JsonView label="Fields that were set" value={fields} />
-        </details>
-      )}
-      {sent.length === 0 ? null : <span className="muted">{sentWords(sent)}</span>}
-    </div>
-  );
-}
-
-const sentNames: Readonly<Record<HistoryEntry['sent'][number]['kind'], string>> = {
-  task: 'task sent',
-  stop: 'task stopped',
-  timer: 'timer set',
-  launch: 'execution launched',
-  signal: 'signal sent',
-};
-
-function sentWords(sent: HistoryEntry['sent']): string {
-  const counts = new Map<string, number>();
-  for (const { kind } of sent) counts.set(sentNames[kind], (counts.get(sentNames[kind]) ?? 0) + 1);
-  return [...counts].map(([words, count]) => (count === 1 ? words : `${words} × ${count}`)).join(', ');
 }

@@ -2,11 +2,13 @@
  * The commits of an execution, newest first: who or what caused each, and what it changed. Two revisions can be compared
  * (`?from=&to=`), and each can be looked at.
  */
+import { useMemo } from 'react';
 import { Link, useSearchParams } from 'wouter';
 import { Answer } from '../../kit/answer.tsx';
 import { Empty } from '../../kit/empty.tsx';
 import { useShown, withChanges } from '../../kit/url-state.ts';
 import { useHistory, type ExecutionViewProps } from '../use-executions.ts';
+import { makeStepNames } from '../step-names.ts';
 import { Comparison } from './comparison.tsx';
 import { HistoryTable } from './history-table.tsx';
 
@@ -17,6 +19,7 @@ export default function HistoryView({ execution, latest }: ExecutionViewProps) {
   const [shown, showMore] = useShown(firstRows, mostRows);
   const history = useHistory(latest.id, latest.rev, shown);
   const [search] = useSearchParams();
+  const names = useMemo(() => makeStepNames(latest.tree), [latest.tree]);
   const [from, to] = [numberIn(search, 'from'), numberIn(search, 'to')];
   const href = (values: Readonly<Record<string, string>>): string =>
     `/executions/${latest.id}?${withChanges(search, values)}`;
@@ -37,7 +40,7 @@ export default function HistoryView({ execution, latest }: ExecutionViewProps) {
             </Empty>
           ) : (
             <>
-              <HistoryTable entries={entries.toReversed()} current={execution.rev} href={href} />
+              <HistoryTable entries={entries.toReversed()} current={execution.rev} href={href} names={names} />
               {shown < latest.rev && shown < mostRows ? (
                 <button type="button" className="button more" onClick={showMore}>
                   Show older

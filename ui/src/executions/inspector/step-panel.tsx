@@ -52,7 +52,7 @@ export function StepPanel({ execution, isPast, step, node, close }: Props) {
       )}
       <Section title="Place">
         <p className="side-panel-facts">
-          <code>{step.path === '' ? 'the whole flow' : step.path}</code>
+          <code>{step.at === '0' ? 'the whole flow' : step.path}</code>
           {node === undefined ? null : <code className="muted">{node.id}</code>}
           {node == null || node.item === null ? null : <span className="tag">item {node.item.key}</span>}
           {node === undefined || node.role === 'main' ? null : <span className="tag">{node.role}</span>}
@@ -99,7 +99,7 @@ function Actions({ execution, step, node }: Pick<Props, 'execution' | 'step' | '
       {isBad || node?.phase === 'backoff' ? <RetryAction execution={execution.id} node={node.id} /> : null}
       {isBad || isAtWork ? <SkipAction execution={execution.id} node={node.id} /> : null}
       {isBad || isAtWork ? <CancelNodeAction execution={execution.id} node={node.id} /> : null}
-      {step.branch === null && step.path !== '' ? (
+      {step.branch === null && step.at !== '0' ? (
         <PatchAction execution={execution} path={step.path} label="Replace step" />
       ) : null}
     </div>

@@ -5,21 +5,26 @@ import { makeScale, type Scale } from '../../job/timeline/scale.ts';
 import { TimeAxis } from '../../job/timeline/time-axis.tsx';
 import '../../job/state-colours.css';
 import '../../job/timeline/timeline.css';
+import '../tree/tree.css';
 import { Answer } from '../../kit/answer.tsx';
 import { Empty } from '../../kit/empty.tsx';
 import { withChanges } from '../../kit/url-state.ts';
 import { useNow } from '../../time/clock.ts';
 import { formatSpan } from '../../time/format.ts';
 import { toneOf } from '../status.tsx';
+import { makeStepNames, type StepName, type StepNames } from '../step-names.ts';
 import { hasEnded, type HistoryEntry, useHistory, type ExecutionViewProps } from '../use-executions.ts';
 import { type Bar, type BarRow, barsOf } from './bars.ts';
 
 /** Commits that are drawn. */
 const maxCommits = 1_000;
 const maxRows = 500;
+/** The shares of the parts of a bar add up to more than 1, below which they would not fill it. */
+const flexUnits = 1_000_000;
 
 export default function ExecutionTimeline({ execution, latest }: ExecutionViewProps) {
   const history = useHistory(latest.id, execution.rev, maxCommits);
+  const names = useMemo(() => makeStepNames(latest.tree), [latest.tree]);
   const isLive = !hasEnded(execution) && execution.rev === latest.rev;
   return (
     <Answer of={history} what="Reading the history">
@@ -32,9 +37,9 @@ export default function ExecutionTimeline({ execution, latest }: ExecutionViewPr
               <p className="note">Only the last {entries.length.toLocaleString('en')} commits are drawn.</p>
             )}
             {isLive ? (
-              <LiveChart id={latest.id} entries={entries} />
+              <LiveChart id={latest.id} entries={entries} names={names} />
             ) : (
-              <Chart id={latest.id} entries={entries} endMs={Date.parse(entries.at(-1)?.at ?? '')} />
+              <Chart id={latest.id} entries={entries} names={names} endMs={Date.parse(entries.at(-1)?.at ?? '')} />
             )}
           </>
         )
@@ -45,6 +50,7 @@ export default function ExecutionTimeline({ execution, latest }: ExecutionViewPr
 
 interface ChartProps {
   readonly id: string;
+  readonly names: StepNames;
   readonly entries: readonly HistoryEntry[];
   readonly endMs: number;
 }
@@ -55,7 +61,7 @@ function LiveChart(props: Omit<ChartProps, 'endMs'>) {
   return <Chart {...props} endMs={Math.max(now, Date.parse(props.entries.at(-1)?.at ?? ''))} />;
 }
 
-function Chart({ id, entries, endMs }: ChartProps) {
+function Chart({ id, names, entries, endMs }: ChartProps) {
   const rows = useMemo(() => barsOf(entries, endMs), [entries, endMs]);
   const scale = useMemo(() => makeScale(rows.flatMap(({ bars }) => bars)), [rows]);
   if (rows.length === 0) return <Empty title="No step took longer than one commit" />;
@@ -65,7 +71,7 @@ function Chart({ id, entries, endMs }: ChartProps) {
         <TimeAxis scale={scale} />
         <ol className="timeline-rows">
           {rows.slice(0, maxRows).map((row) => (
-            <Row key={row.path} id={id} row={row} scale={scale} />
+            <Row key={row.path} id={id} row={row} name={names.ofNode(row.bars[0]?.node ?? '')} scale={scale} />
           ))}
         </ol>
       </div>
@@ -84,21 +90,22 @@ function Chart({ id, entries, endMs }: ChartProps) {
 interface RowProps {
   readonly id: string;
   readonly row: BarRow;
+  readonly name: StepName;
   readonly scale: Scale;
 }
 
-function Row({ id, row: { path, verb, bars }, scale }: RowProps) {
-  const name = path === '' ? 'the whole flow' : path;
+function Row({ id, row: { path, bars }, name: { verb, title }, scale }: RowProps) {
+  const words = `${verb} ${title}`.trim();
   return (
     <li className="timeline-row">
-      <span className="timeline-name" data-state="" title={name}>
+      <span className="timeline-name" title={path}>
         <span>
-          <span className="tree-verb">{verb}</span> {name}
+          <span className="tree-verb">{verb}</span> {title}
         </span>
       </span>
       <span className="timeline-track">
         {bars.map((bar) => (
-          <BarLink key={bar.node} id={id} name={name} bar={bar} scale={scale} />
+          <BarLink key={bar.node} id={id} name={words} bar={bar} scale={scale} />
         ))}
       </span>
     </li>
@@ -134,7 +141,7 @@ function BarLink({
           className="timeline-work state-ink"
           data-state={toneOf(state)}
           data-part={state}
-          style={{ flex: `${Math.max(0, scale.place(to) - scale.place(from))} 0 0` }}
+          style={{ flex: `${flexUnits * Math.max(0, scale.place(to) - scale.place(from))} 0 0` }}
         />
       ))}
     </Link>

@@ -4,8 +4,8 @@ import { Due } from '../../time/times.tsx';
 import { StepStateMark, toneOf } from '../status.tsx';
 import type { Node } from '../use-executions.ts';
 import { withoutTime } from '../waits-words.ts';
-import type { RowState } from './tree-model.ts';
-import { type TreeRow as Row, visitOf } from './tree-rows.ts';
+import type { RowState, TreeStep } from './tree-model.ts';
+import { isAside, type TreeRow as Row, visitOf } from './tree-rows.ts';
 
 interface Props {
   readonly row: Row<Node>;
@@ -29,6 +29,7 @@ export const TreeRowView = memo(
         data-key={key}
         data-kind={kind}
         data-state={state}
+        data-bad={row.node?.phase === 'incident' ? '' : undefined}
       >
         <Lines row={row} />
         <Toggle isOpen={isOpen} />
@@ -71,21 +72,32 @@ function Toggle({ isOpen }: { readonly isOpen: boolean | undefined }) {
   );
 }
 
-function What({ row: { kind, step, node, state, hidden } }: { readonly row: Row<Node> }) {
-  const isBranch = kind === 'branch';
+function What({ row }: { readonly row: Row<Node> }) {
+  const { kind, step, node, state, hidden, isOpen } = row;
+  const asides = isOpen === false && kind !== 'visit' ? asidesOf(step) : [];
   return (
     <>
       <StepStateMark state={state} />
       <span className="tree-what">
-        {isBranch ? <span className="tree-branch">{step.branch}</span> : <span className="tree-verb">{step.verb}</span>}{' '}
-        {isBranch && step.title === step.branch ? null : <span className="tree-title">{step.title}</span>}
-        {kind === 'visit' && node !== undefined ? <span className="tree-visit"> {nameOfVisit(node)}</span> : null}
+        {kind === 'branch' ? <span className="tree-branch">{step.branch}</span> : null}
+        {kind === 'visit' && node !== undefined ? <span className="tree-visit">{nameOfVisit(node)}</span> : null}
+        {kind === 'step' || (kind === 'visit' && step.branch === null) ? (
+          <>
+            <span className="tree-verb">{step.verb}</span> <span className="tree-title">{step.title}</span>
+          </>
+        ) : null}
         {step.tag === null ? null : <span className="tag tree-tag">{step.tag}</span>}
         {node !== undefined && node.attempt > 1 ? <span className="tree-attempt"> attempt {node.attempt}</span> : null}
+        {asides.length === 0 ? null : <span className="tree-aside">{asides.join(', ')}</span>}
       </span>
       {hidden.size > 0 ? <Hidden hidden={hidden} /> : node === undefined ? null : <Waits node={node} />}
     </>
   );
+}
+
+/** The handlers and compensations of a step that is closed. */
+function asidesOf({ children }: TreeStep): string[] {
+  return [...new Set(children.filter(isAside).map(({ branch }) => branch ?? ''))];
 }
 
 /** Items of `each` have a key; other visits are told apart by their number: they began in this order. */

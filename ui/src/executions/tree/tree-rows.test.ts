@@ -73,11 +73,13 @@ describe('layout of the tree of an execution', () => {
     ]);
   });
 
-  it('handlers are closed until they run or a user opens them', () => {
+  it('handlers are out of sight until they run or a user opens them', () => {
     const handler = step('0_0_e0', 'sequence', { branch: 'on_error', children: [step('0_0_e0_0', 'task')] });
     const root = step('0', 'sequence', { children: [step('0_0', 'task', { children: [handler] })] });
-    expect(shown({ root })).toEqual(['0_0 idle', '.0_0_e0 idle']);
-    expect(shown({ root, opened: { '0_0_e0': true } })).toEqual(['0_0 idle', '.0_0_e0 idle', '..0_0_e0_0 idle']);
+    expect(shown({ root })).toEqual(['0_0 idle']);
+    expect(shown({ root, opened: { '0_0': true } })).toEqual(['0_0 idle', '.0_0_e0 idle']);
+    const both = { '0_0': true, '0_0_e0': true };
+    expect(shown({ root, opened: both })).toEqual(['0_0 idle', '.0_0_e0 idle', '..0_0_e0_0 idle']);
     const running = {
       ...root,
       children: [

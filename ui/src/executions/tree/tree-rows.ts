@@ -123,7 +123,9 @@ class Walk<N extends TreeNode> {
     if (this.#leading.has(key) || (kind !== 'visit' && this.#leading.has(step.at))) return true;
     const chosen = this.#layout.opened.get(key);
     if (chosen !== undefined) return chosen;
-    if (kind === 'visit') return this.#stateOf(node as N) === 'incident';
+    if (node !== undefined && kind === 'visit') return this.#stateOf(node) === 'incident';
+    // handlers and compensations matter once they run
+    if (step.children.every(isAside)) return step.children.some(({ at }) => this.#byStep.has(at));
     if (node !== undefined) return true;
     return this.#isSmall && !isAside(step);
   }

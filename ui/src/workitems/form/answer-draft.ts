@@ -109,6 +109,12 @@ export function faultsByField(
   );
 }
 
+/** A name as people read it: `first_day` becomes `First day`. */
+export function titleOfName(name: string): string {
+  const words = name.replaceAll('_', ' ').trim();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
 const shorthands: ReadonlySet<unknown> = new Set(['boolean', 'text', 'number', 'integer', 'date']);
 
 /** The fields of a form, which may be written in the short forms of documents: `{approved: boolean, kind: [a, b]}`. */

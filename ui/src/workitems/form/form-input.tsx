@@ -1,7 +1,7 @@
 /** One field of a form. Yes or no, and few choices, are buttons in sight; a fault is told to screen readers, too. */
 import { useId } from 'react';
 import { Field } from '../../kit/field.tsx';
-import { type FormField, isRequired } from './answer-draft.ts';
+import { type FormField, isRequired, titleOfName } from './answer-draft.ts';
 
 interface Props {
   readonly field: FormField;
@@ -24,7 +24,8 @@ export function FormInput(props: Props) {
 }
 
 function labelOf(field: FormField): string {
-  return isRequired(field) ? field.label : `${field.label} (optional)`;
+  const label = field.label === field.name ? titleOfName(field.name) : field.label;
+  return isRequired(field) ? label : `${label} (optional)`;
 }
 
 const yesNo = [
