@@ -51,6 +51,7 @@ export function commitArguments(chains: readonly Chain[], how: CommitContext): S
     ...newHeads(moved.filter(({ before }) => !before.isStored)),
     ...commits(pieces),
     ...snapshots(pieces),
+    ...documents(pieces),
     ...labels(pieces),
     ...timers(pieces),
     ...trackers(pieces),
@@ -137,6 +138,16 @@ function snapshots(pieces: readonly Piece[]): Sql[] {
     sql`p_snapshot_ids => ${uuidArray([...last.keys()])}::uuid[],
         p_snapshot_revs => ${integerArray(all.map(({ rev }) => rev))}::integer[],
         p_snapshots => ${jsonArray(all.map(({ text }) => text))}::json[]`,
+  ];
+}
+
+function documents(pieces: readonly Piece[]): Sql[] {
+  const rows = pieces.flatMap(({ run, details: { document } }) => (document === null ? [] : [{ run, document }]));
+  if (rows.length === 0) return [];
+  return [
+    sql`p_document_ids => ${uuidArray(rows.map(({ run }) => run.to.id))}::uuid[],
+        p_document_revs => ${integerArray(rows.map(({ run }) => run.to.rev))}::integer[],
+        p_documents => ${jsonArray(rows.map(({ document }) => document))}::json[]`,
   ];
 }
 

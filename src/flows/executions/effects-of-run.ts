@@ -202,17 +202,22 @@ function childOf(node: FlowNode | undefined): string | undefined {
 }
 
 /** Functions that are wanted, and that this conductor does not host. */
-export function trackersOf({ flow, state, tally }: Memory, hosted: ReadonlySet<string>): Record<string, string> {
+export function trackersOf(
+  { flow, state, tally }: Memory,
+  hosted: ReadonlySet<string>,
+): Readonly<Record<string, string>> {
+  if (tally.calls === 0 || !flow.parsed.ok) return noTrackers;
   const trackers: Record<string, string> = {};
-  if (tally.calls === 0 || !flow.parsed.ok) return trackers;
   for (const [nid, node] of Object.entries(state.nodes)) {
     if (node.phase !== 'run' || !isAtWork(node)) continue;
     const step = flow.parsed.flow.byPosition.get(node.at);
     if (step?.verb !== 'task' || step.work.kind !== 'hosted' || hosted.has(step.name)) continue;
     trackers[`${nid}/${node.attempt}`] = step.name;
   }
-  return trackers;
+  return Object.keys(trackers).length === 0 ? noTrackers : trackers;
 }
+
+export const noTrackers: Readonly<Record<string, string>> = {};
 
 /** Items of people whose answers are not waited for any longer. */
 export function endedItems(from: Memory, to: Memory, changed: Iterable<string>): Attempt[] {

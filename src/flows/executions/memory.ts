@@ -2,6 +2,7 @@
 import type { Execution } from '../../contract/flows.ts';
 import type { Delta } from '../interpreter/delta.ts';
 import type { FlowNode, FlowState } from '../interpreter/state.ts';
+import { type Json, sizeOf } from '../json.ts';
 import type { Flow } from '../language/step.ts';
 import type { LoadedFlow } from './loaded-flow.ts';
 
@@ -89,6 +90,11 @@ export function hasMore({ left, isPaused, ending }: FlowState): boolean {
 /** The `calls` of the head row: what a new owner has to repeat. */
 export function callsOf({ state, tally }: Pick<Memory, 'state' | 'tally'>): number {
   return tally.calls + (hasMore(state) ? 1 : 0);
+}
+
+/** Characters of a state as JSON. */
+export function charsOf(state: FlowState): number {
+  return sizeOf(state as unknown as Json, Number.POSITIVE_INFINITY);
 }
 
 /** About how many bytes of memory it takes. */

@@ -1,6 +1,6 @@
 /** Reads the bodies of messages, which may come from the inbox, from clients and from other releases. */
 import type { FlowMessage, LaunchBody } from '../../contract/flow-messages.ts';
-import type { MessageBody } from '../interpreter/state.ts';
+import type { FlowState, MessageBody } from '../interpreter/state.ts';
 import { isObject, type JsonObject, memberOf } from '../json.ts';
 
 /** Undefined: the body is not that of such a message. */
@@ -10,7 +10,7 @@ export function readBody({ point, body }: FlowMessage): MessageBody | undefined 
   const fields = body;
   switch (point) {
     case 'launch':
-      return { point, input: fields['input'] ?? null };
+      return readLaunch(fields);
     case 'answer':
       return readAnswer(fields);
     case 'timer':
@@ -22,6 +22,13 @@ export function readBody({ point, body }: FlowMessage): MessageBody | undefined 
     default:
       return point satisfies never;
   }
+}
+
+function readLaunch(fields: JsonObject): MessageBody {
+  const { input = null } = fields;
+  const { fork } = fields as unknown as LaunchBody;
+  if (fork === undefined) return { point: 'launch', input };
+  return { point: 'launch', input, fork: { state: fork.state as FlowState, at: fork.at } };
 }
 
 function readAnswer(fields: JsonObject): MessageBody | undefined {

@@ -8,6 +8,8 @@ export interface RunDetails {
   readonly entry: { readonly message: string; readonly delta: string; readonly out: string };
   /** The whole state as JSON, if it is time for a snapshot. */
   readonly snapshot: string | null;
+  /** A document of its own, as JSON, that the execution follows from this revision on. */
+  readonly document: string | null;
   readonly labels: readonly (readonly [name: string, value: string])[];
   readonly trackers: {
     readonly set: readonly { readonly name: string; readonly topic: string }[];
@@ -70,6 +72,7 @@ export function detailsOf(run: FlowRun): RunDetails {
 export const noDetails: RunDetails = {
   entry: { message: 'null', delta: 'null', out: 'null' },
   snapshot: null,
+  document: null,
   labels: [],
   trackers: { set: [], cleared: [] },
   runs: [],

@@ -13,6 +13,7 @@
  * | `incident` | it failed, and no handler fits | a person retries, skips or cancels it |
  */
 import type { Json, JsonObject } from '../json.ts';
+import type { Fork } from './forking.ts';
 
 export interface FlowError {
   readonly code: string;
@@ -159,11 +160,21 @@ export type Operation =
   | { readonly action: 'pause' | 'resume' }
   | { readonly action: 'retry'; readonly nid: string }
   | { readonly action: 'skip'; readonly nid: string; readonly result: Json }
-  | { readonly action: 'fields'; readonly fields: JsonObject };
+  | { readonly action: 'fields'; readonly fields: JsonObject }
+  | {
+      readonly action: 'swap';
+      /** The whole new document. */
+      readonly document: JsonObject;
+      /** Positions of the replaced steps, the same in both documents. */
+      readonly at: readonly string[];
+      /** Stops tasks that are under way inside of them. */
+      readonly force: boolean;
+      readonly fields?: JsonObject;
+    };
 
 /** What comes from outside. */
 export type MessageBody =
-  | { readonly point: 'launch'; readonly input: Json }
+  | { readonly point: 'launch'; readonly input: Json; readonly fork?: Fork }
   | ({ readonly point: 'answer' } & TaskAnswer)
   | { readonly point: 'timer'; readonly name: string; readonly generation: number }
   | { readonly point: 'signal'; readonly name: string; readonly payload: Json }
@@ -180,7 +191,10 @@ export interface Refusal {
     | 'too_early'
     | 'not_paused'
     | 'paused'
-    | 'too_many_signals';
+    | 'too_many_signals'
+    | 'bad_document'
+    | 'task_running'
+    | 'undo_recorded';
   readonly detail: string;
 }
 
