@@ -44,7 +44,18 @@ function parseStatus(status: { readonly [K in keyof SchedulerStatus]: unknown })
     nextTriggerId: isId(status.nextTriggerId) ? status.nextTriggerId : null,
     nextTriggers: next.filter(isId),
     ready: status.ready === true,
+    ...(isObject(status.flows) && { flows: parseFlows(status.flows) }),
   };
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+function parseFlows(flows: object): NonNullable<SchedulerStatus['flows']> {
+  const nextDueAt: unknown = Reflect.get(flows, 'nextDueAt');
+  const isTime = nextDueAt instanceof Date && Number.isFinite(nextDueAt.getTime());
+  return { inbox: Reflect.get(flows, 'inbox') === true, nextDueAt: isTime ? nextDueAt : null };
 }
 
 /** A count of an engine of any version. */
