@@ -53,6 +53,10 @@ function mayDelete(caller: Caller | undefined, owner: string | null): boolean {
 async function isBusy(db: Db): Promise<boolean> {
   const { due } = await db.one<{ due: number }>(sql`
     select count(*)::integer as due
-      from (select from errand where queue = 'main' and state = 'r' limit ${scaling.errands}) as ready`);
+      from (select
+              from errand e
+             where e.queue = 'main' and e.state = 'r'
+               and not exists (select from errand_hold h where h.queue = 'main' and e.id <@ h.ids)
+             limit ${scaling.errands}) as ready`);
   return due >= scaling.errands;
 }
