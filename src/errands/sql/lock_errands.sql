@@ -22,8 +22,10 @@ begin
          select errand.ctid as spot
            from errand
           where errand.queue = p_queue and errand.key = h.key and errand.state = 'r'
-            and errand.id <@ (
-              select o.ids from errand_hold o where o.lease = h.lease and o.worker = p_worker and o.queue = p_queue)
+            and exists (
+              select
+                from errand_hold o
+               where o.lease = h.lease and o.worker = p_worker and o.queue = p_queue and errand.id <@ o.ids)
             for update
        ) as e
     ) as l;
