@@ -56,7 +56,10 @@ async function isBusy(db: Db): Promise<boolean> {
       from (select
               from errand e
              where e.queue = 'main' and e.state = 'r'
-               and not exists (select from errand_hold h where h.queue = 'main' and e.id <@ h.ids)
+               and (e.id <@ (select range_agg(r.ids)
+                               from errand_hold h
+                              cross join lateral unnest(h.ids) as r (ids)
+                              where h.queue = 'main')) is not true
              limit ${scaling.errands}) as ready`);
   return due >= scaling.errands;
 }
