@@ -87,7 +87,19 @@ export function collectWork(change: Change): Work {
         effect satisfies never;
     }
   }
+  addHosted(change, work);
   return work;
+}
+
+/** Functions that this conductor hosts, and that were not hosted when they were called. */
+function addHosted({ execution, from, to, hosted }: Change, { calls }: Work): void {
+  if (from.trackers === noTrackers) return;
+  for (const [nid, node] of Object.entries(to.state.nodes)) {
+    const name = from.trackers[`${nid}/${node.attempt}`];
+    if (name === undefined || !hosted.has(name) || node.phase !== 'run' || !isAtWork(node)) continue;
+    const input = node.memory?.['input'] ?? null;
+    calls.push(callOf(execution, to, { nid, attempt: node.attempt, name, input }));
+  }
 }
 
 function keyOf({ nid, attempt }: Attempt): string {
