@@ -6,10 +6,9 @@ import { uuidArray } from '../../postgres/binary-array.ts';
 import { type Delta, foldDeltas } from '../interpreter/delta.ts';
 import { blankState, type FlowState } from '../interpreter/state.ts';
 import { isObject, type Json, type JsonObject } from '../json.ts';
-import { noTrackers } from './effects-of-run.ts';
 import { deltaOf, type Entry } from './entry.ts';
 import { type FlowRow, functionsOf, type LoadedFlow, loadFlow, missingFlows, withDocument } from './loaded-flow.ts';
-import { bytesOf, commitFormat, type Memory, tallyOf } from './memory.ts';
+import { bytesOf, commitFormat, type Memory, noTrackers, tallyOf } from './memory.ts';
 import { unseal } from './sealing.ts';
 
 type Reading = Pick<EngineContext, 'pool' | 'secrets'>;

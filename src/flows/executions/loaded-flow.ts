@@ -8,7 +8,7 @@ import type { Pool } from 'pg';
 import { isObject, type JsonObject } from '../json.ts';
 import { parseFlow } from '../language/parse-flow.ts';
 import type { Flow } from '../language/step.ts';
-import type { Swapped } from '../interpreter/swapping.ts';
+import type { Swapped } from '../interpreter/run.ts';
 
 export interface LoadedFlow {
   readonly flowId: string;

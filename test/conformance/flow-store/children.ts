@@ -1,6 +1,6 @@
 /** Executions that nodes of others call. */
 import { describe, expect, it } from 'vitest';
-import { childTimes } from '../../../src/flows/executions/child-rate.ts';
+import { childTimes } from '../../../src/flows/executions/commits/child-rate.ts';
 import { sql } from '../../../src/kernel/sql.ts';
 import { driverOf, memoryIn, type StoreWorld } from './world.ts';
 

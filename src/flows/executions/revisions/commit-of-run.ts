@@ -1,14 +1,14 @@
 /** The next revision of an execution, from a result of the interpreter: its memory, and what its commit writes. */
-import type { FlowMessage } from '../../contract/flow-messages.ts';
-import type { Circumstances, Execution, FlowRun } from '../../contract/flows.ts';
-import type { Interpreted } from '../interpreter/interpret.ts';
-import type { FlowState, MessageBody } from '../interpreter/state.ts';
+import type { FlowMessage } from '../../../contract/flow-messages.ts';
+import type { Circumstances, Execution, FlowRun } from '../../../contract/flows.ts';
+import type { Interpreted } from '../../interpreter/interpret.ts';
+import type { FlowState, MessageBody } from '../../interpreter/state.ts';
 import { answerParent } from './answer-parent.ts';
 import { type Change, collectWork, endedItems, trackersOf } from './effects-of-run.ts';
 import { eventsOfRun } from './events-of-run.ts';
-import { evaluateLabels } from './labels.ts';
-import { functionsOf, swapFlow } from './loaded-flow.ts';
-import { bytesOf, hasMore, type Memory, tallyAfter } from './memory.ts';
+import { evaluateLabels } from '../labels.ts';
+import { functionsOf, swapFlow } from '../loaded-flow.ts';
+import { bytesOf, hasMore, type Memory, tallyAfter } from '../memory.ts';
 import { launchOf } from './read-message.ts';
 import type { RunDetails } from './run-details.ts';
 import { summaryOf } from './summary.ts';

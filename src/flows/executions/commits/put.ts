@@ -3,14 +3,14 @@
  * committed together.
  */
 import type { Pool } from 'pg';
-import type { EngineContext } from '../../contract/context.ts';
-import type { FlowRun, PutOutcome, PutResult } from '../../contract/flows.ts';
-import { type Db, onPool, sql } from '../../kernel/sql.ts';
-import { uuidArray } from '../../postgres/binary-array.ts';
+import type { EngineContext } from '../../../contract/context.ts';
+import type { FlowRun, PutOutcome, PutResult } from '../../../contract/flows.ts';
+import { type Db, onPool, sql } from '../../../kernel/sql.ts';
+import { uuidArray } from '../../../postgres/binary-array.ts';
 import { type Chain, groupRuns, withoutRepeatedKeys } from './chains.ts';
 import { childTimes } from './child-rate.ts';
 import { commitArguments } from './commit-arguments.ts';
-import { detailsOf } from './run-details.ts';
+import { detailsOf } from '../revisions/run-details.ts';
 
 interface Committing {
   readonly member: string;

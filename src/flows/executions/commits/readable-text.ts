@@ -2,7 +2,7 @@
  * JSON that SQL reads members of. PostgreSQL refuses zero characters and halves of characters when it looks into a value, even into
  * another member, and then a whole commit fails. They are replaced.
  */
-import { isList, isObject, type Json } from '../json.ts';
+import { isList, isObject, type Json } from '../../json.ts';
 
 const unreadable = /\\u(?:0000|d[89a-f])/;
 

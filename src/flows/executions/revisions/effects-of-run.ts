@@ -5,13 +5,13 @@
  * 2. Ids of what is created follow from execution, node and attempt, so that nothing is created twice.
  * 3. A call of a function that this conductor does not host becomes a tracker, which another conductor finds.
  */
-import type { HostedCall, TimerMark } from '../../contract/flows.ts';
-import type { Effect, TaskCall } from '../interpreter/effects.ts';
-import type { FlowNode } from '../interpreter/state.ts';
-import { isObject, type Json, type JsonObject } from '../json.ts';
-import { momentMs, durationMs } from '../language/read-duration.ts';
+import type { HostedCall, TimerMark } from '../../../contract/flows.ts';
+import type { Effect, TaskCall } from '../../interpreter/effects.ts';
+import type { FlowNode } from '../../interpreter/state.ts';
+import { isObject, type Json, type JsonObject } from '../../json.ts';
+import { momentMs, durationMs } from '../../language/read-duration.ts';
 import { deriveId } from './derived-id.ts';
-import { isAtWork, type Memory } from './memory.ts';
+import { isAtWork, type Memory, noTrackers } from '../memory.ts';
 import type { Attempt, Child, NodeRun, Sent, WorkItem } from './run-details.ts';
 
 export interface Change {
@@ -228,8 +228,6 @@ export function trackersOf(
   }
   return Object.keys(trackers).length === 0 ? noTrackers : trackers;
 }
-
-export const noTrackers: Readonly<Record<string, string>> = {};
 
 /** Items of people whose answers are not waited for any longer. */
 export function endedItems(from: Memory, to: Memory, changed: Iterable<string>): Attempt[] {

@@ -1,8 +1,8 @@
 /** The arguments of `commit_executions`: a part for each kind of rows, left out if there are none. */
-import type { Secrets } from '../../contract/context.ts';
-import type { FlowRun } from '../../contract/flows.ts';
-import { nodeLaneOf, defaultQueue } from '../../contract/lane.ts';
-import { listOf, type Sql, sql } from '../../kernel/sql.ts';
+import type { Secrets } from '../../../contract/context.ts';
+import type { FlowRun } from '../../../contract/flows.ts';
+import { nodeLaneOf, defaultQueue } from '../../../contract/lane.ts';
+import { listOf, type Sql, sql } from '../../../kernel/sql.ts';
 import {
   booleanArray,
   integerArray,
@@ -11,16 +11,16 @@ import {
   textArray,
   timeArray,
   uuidArray,
-} from '../../postgres/binary-array.ts';
-import { isObject, type Json } from '../json.ts';
+} from '../../../postgres/binary-array.ts';
+import { isObject, type Json } from '../../json.ts';
 import type { Chain } from './chains.ts';
-import { formOf } from './effects-of-run.ts';
-import { entryText } from './entry.ts';
-import { callsOf, commitFormat, statusOf } from './memory.ts';
-import { childBody, messageText } from './message-text.ts';
-import { detailsOf, type NodeRun, type RunDetails, type WorkItem } from './run-details.ts';
+import { formOf } from '../revisions/effects-of-run.ts';
+import { entryText } from '../entry.ts';
+import { callsOf, commitFormat, statusOf } from '../memory.ts';
+import { childBody, messageText } from '../message-text.ts';
+import { detailsOf, type NodeRun, type RunDetails, type WorkItem } from '../revisions/run-details.ts';
 import { readableText } from './readable-text.ts';
-import { isSealed, sealText, sealValue } from './sealing.ts';
+import { isSealed, sealText, sealValue } from '../sealing.ts';
 
 export interface CommitContext {
   readonly member: string;
