@@ -245,7 +245,13 @@ export class Work {
 
 function endOf(run: FlowRun | undefined): LetterEnd {
   const refused = run?.refused ?? null;
-  return refused === null ? { kind: 'committed' } : { kind: 'refused', ...refused };
+  if (refused !== null) return { kind: 'refused', ...refused };
+  return run !== undefined && isRepetition(run) ? { kind: 'known', execution: run.from.id } : { kind: 'committed' };
+}
+
+/** A signal or an operation changes the execution at least by its id, unless that came before. */
+function isRepetition({ from, to, message: { point } }: FlowRun): boolean {
+  return from === to && (point === 'signal' || point === 'operate');
 }
 
 function latenessOf(runs: readonly FlowRun[], nowMs: number): number[] {

@@ -3,6 +3,7 @@ import type { Directory, SchedulerStatus } from '../contract/context.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
+import { listConductors } from './conductor-queries.ts';
 import { readCourierStanding } from './courier-queries.ts';
 import {
   findWorker,
@@ -84,6 +85,14 @@ export function makeDirectory(
       (await readCourierStanding(control)).couriers
         .filter(({ beatAt }) => beatAt >= since)
         .map(({ id, machine, version, beatAt }) => ({ id, machine, version, lastSeenAt: beatAt })),
+    conductors: async () =>
+      (await listConductors(control)).map(({ id, machine, version, functions, beatAt }) => ({
+        id,
+        machine,
+        version,
+        functions,
+        lastSeenAt: beatAt,
+      })),
     servingSince: () => sharedServingSince(control, new Date(time.now() - gatewayLifeMs)),
   };
 }
