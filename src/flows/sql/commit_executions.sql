@@ -134,8 +134,10 @@ begin
     on conflict (execution_id, name) do update set topic = excluded.topic;
   end if;
   if p_done_nids is not null then
-    delete from workitem w using unnest(p_done_ids, p_done_nids, p_done_attempts) as u (id, nid, attempt)
-     where w.execution_id = u.id and w.nid = u.nid and w.attempt = u.attempt;
+    -- kept with its execution, so that a second answer is told that the task has ended
+    update workitem w set ended_at = p_at
+      from unnest(p_done_ids, p_done_nids, p_done_attempts) as u (id, nid, attempt)
+     where w.execution_id = u.id and w.nid = u.nid and w.attempt = u.attempt and w.ended_at is null;
   end if;
   if p_item_ids is not null then
     insert into workitem (id, execution_id, nid, attempt, name, title, assignee, team, form, input, due_at, created_at)
