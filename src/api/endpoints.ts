@@ -1,4 +1,5 @@
 /** The table of all endpoints of a tenant, with their access rules, inputs and responses. */
+import { answerEndpoints } from './answers/endpoints.ts';
 import { auditEndpoints } from './audit/endpoints.ts';
 import { backfillEndpoints } from './backfills/endpoints.ts';
 import { busSubscriberEndpoints } from './bus/endpoints.ts';
@@ -33,6 +34,7 @@ export const tenantEndpoints = {
   ...busSubscriberEndpoints,
   ...topicEndpoints,
   ...errandEndpoints,
+  ...answerEndpoints,
 };
 
 export type TenantEndpoints = typeof tenantEndpoints;
