@@ -121,6 +121,8 @@ const schema = z.object({
   MILLRACE_BUS_GIVE_UP: duration.refine((ms) => ms >= 1_000, 'must be at least 1s').default(3 * 86_400_000),
   MILLRACE_BUS_CA: text.optional(),
   MILLRACE_BUS_CONNECTIONS: count(256, 1, 10_000),
+  MILLRACE_CONDUCTOR_CALLS: count(32, 1, 10_000),
+  MILLRACE_CONDUCTOR_MEMORY: count(256, 1, 1_048_576),
   MILLRACE_HTTP_ALLOW_HTTP: yes,
   MILLRACE_HTTP_ALLOW_CIDRS: list,
   MILLRACE_HTTP_CA: text.optional(),
@@ -184,6 +186,8 @@ const settingTexts: Readonly<
   MILLRACE_BUS_GIVE_UP: ['how long a delivery is retried, unless its subscriber sets another time', '3d'],
   MILLRACE_BUS_CA: ['the file with certificates of further authorities that deliveries trust'],
   MILLRACE_BUS_CONNECTIONS: ['how many deliveries a courier has under way at once', '256'],
+  MILLRACE_CONDUCTOR_CALLS: ['how many hosted functions a conductor calls at once, each in a process', '32'],
+  MILLRACE_CONDUCTOR_MEMORY: ['how many MiB of executions a conductor keeps in memory', '256'],
   MILLRACE_HTTP_ALLOW_HTTP: ['whether HTTP tasks may send requests without TLS', 'false'],
   MILLRACE_HTTP_ALLOW_CIDRS: ['private networks that HTTP tasks may reach, comma-separated'],
   MILLRACE_HTTP_CA: ['the file with certificates of further authorities that HTTP tasks trust'],
@@ -258,6 +262,9 @@ export interface Config {
   readonly busCa: string | undefined;
   /** Deliveries under way at once in one courier. */
   readonly busConnections: number;
+  /** Hosted functions that a conductor calls at once. */
+  readonly conductorCalls: number;
+  readonly conductorMemoryBytes: number;
   /** Which addresses HTTP tasks may reach, beside public ones by https. */
   readonly http: {
     readonly allowHttp: boolean;
@@ -329,6 +336,8 @@ function valuesOf(e: z.output<typeof schema>): Omit<Config, 'settings'> {
     busGiveUpMs: e.MILLRACE_BUS_GIVE_UP,
     busCa: e.MILLRACE_BUS_CA,
     busConnections: e.MILLRACE_BUS_CONNECTIONS,
+    conductorCalls: e.MILLRACE_CONDUCTOR_CALLS,
+    conductorMemoryBytes: e.MILLRACE_CONDUCTOR_MEMORY * 1024 * 1024,
     http: {
       allowHttp: e.MILLRACE_HTTP_ALLOW_HTTP,
       allowCidrs: e.MILLRACE_HTTP_ALLOW_CIDRS,

@@ -4,6 +4,11 @@
  *     const worker = createWorker({ url, key, functions: { greet: (input, { log }) => log(`hello ${input}`) } });
  *     await worker.start();
  *
+ * Or drive flows inside your process, with your own functions as their tasks:
+ *
+ *     const conductor = createConductor({ databaseUrl, functions: { charge: async ({ amount }, { key }) => pay(amount, key) } });
+ *     await conductor.start();
+ *
  * Or write flows in TypeScript, and test them without a server:
  *
  *     const order = flow<Order>('order', ({ f }) => [s.task(charge, { amount: f.total }).result(f.payment)]);
@@ -29,6 +34,11 @@ export type { FlowDocument, FlowOptions } from './flows/builder/flow.ts';
 export type { Expr, Given, Path } from './flows/builder/paths.ts';
 export type { Participant, Step } from './flows/builder/steps.ts';
 export type { FlowTest, OpenStep, TestFlowOptions, TestTask } from './flows/testing/test-flow.ts';
+export type { HostedFunction, HostedFunctionMap } from './conductor/functions/in-process.ts';
+export type { HostedContext } from './runtimes/function/function.ts';
+export type { RunningConductor } from './app/conductor/create-conductor.ts';
+export type { CreateConductorOptions } from './app/conductor/open-conductor.ts';
+export { createConductor } from './app/conductor/create-conductor.ts';
 export { flow } from './flows/builder/flow.ts';
 export { x } from './flows/builder/paths.ts';
 export { participant, s } from './flows/builder/steps.ts';

@@ -8,6 +8,8 @@ import { changeHandlers } from './live/changes.ts';
 import type { ApiHandlers } from './context.ts';
 import type { TenantEndpoints } from './endpoints.ts';
 import { eventHandlers } from './live/events.ts';
+import { executionHandlers } from './executions/handlers.ts';
+import { flowHandlers } from './flows/handlers.ts';
 import { explainHandlers } from './explain/handlers.ts';
 import { fleetHandlers } from './fleet/handlers.ts';
 import { instantHandlers } from './instants/handlers.ts';
@@ -27,6 +29,7 @@ import { tokenHandlers } from './instants/tokens.ts';
 import { errandHandlers } from './errands/handlers.ts';
 import { topicHandlers } from './bus/topics/handlers.ts';
 import { triggerHandlers } from './triggers/handlers.ts';
+import { workitemHandlers } from './workitems/handlers.ts';
 
 export type DocumentKeys = 'POST /api/jobs' | 'PUT /api/jobs' | 'POST /api/jobs/check' | 'GET /api/jobs/schema';
 
@@ -57,4 +60,7 @@ export const apiHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
   ...topicHandlers,
   ...errandHandlers,
   ...answerHandlers,
+  ...flowHandlers,
+  ...executionHandlers,
+  ...workitemHandlers,
 };

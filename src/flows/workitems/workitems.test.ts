@@ -21,7 +21,7 @@ const execute = (): Promise<string> => makeExecution(api.db, now());
 const make = async (plan: Partial<ItemPlan> = {}): Promise<string> =>
   makeItem(api.db, now(), { execution: plan.execution ?? (await execute()), ...plan });
 const list = async (filter: object): Promise<string[]> =>
-  (await listWorkitems(api.ctx, { limit: 100, ...filter })).map(({ id }) => id);
+  (await listWorkitems(api.ctx, { limit: 100, ...filter })).items.map(({ id }) => id);
 const meg = { actor: 'key:meg', isOperator: false };
 const bob = { actor: 'key:bob', isOperator: false };
 const code = (wanted: string) => expect.objectContaining({ code: wanted }) as unknown;
