@@ -59,6 +59,12 @@ export interface CreateWorkerOptions {
   readonly queues?: readonly string[];
   /** Default: `none` and `function`, or `none` and `process` without functions. */
   readonly runtimes?: readonly WorkKind[];
+  /** Which addresses `http` tasks may reach, beside public ones by https. */
+  readonly http?: {
+    readonly allowHttp?: boolean;
+    /** Private networks, such as `10.1.0.0/16`. */
+    readonly allowCidrs?: readonly string[];
+  };
   /** The account, or the range of user numbers, that `process` tasks run as if this process is root. */
   readonly taskUser?: string;
   /** For display; default: the machine's name. */
@@ -84,6 +90,7 @@ const checked = z.object({
     .max(100)
     .optional(),
   runtimes: z.array(z.enum(workKinds)).min(1).optional(),
+  http: z.object({ allowHttp: z.boolean().optional(), allowCidrs: z.array(z.string()).optional() }).optional(),
   taskUser: z.string().min(1).optional(),
   name: z.string().min(1).max(200).optional(),
 });
@@ -95,7 +102,7 @@ export function createWorker(options: CreateWorkerOptions): RunningWorker {
   const kinds = options.runtimes ?? usual;
   const log = makeLog({ level: options.logLevel ?? 'warn', role: 'worker' });
   const users = new TaskUsers({ wish: options.taskUser, log });
-  const equipment = { functions, environment: process.env, users, log };
+  const equipment = { functions, environment: process.env, users, http: options.http, log };
   rejectMissingRuntimes(options.runtimes ?? [], equipment);
   const worker = makeWorker({
     ...options,

@@ -230,7 +230,15 @@ async function makeInProcessWorker(
     key: 'in-process',
     carry: inProcess((path, body, signal) => serving.gateway.call(path, body, inProcessCaller, signal)),
     taskUrl: config.publicUrl ?? serving.url(),
-    runtimes: (worker) => makeRuntimes(workKinds, { functions: {}, environment: process.env, users, log: own, worker }),
+    runtimes: (worker) =>
+      makeRuntimes(workKinds, {
+        functions: {},
+        environment: process.env,
+        users,
+        http: config.http,
+        log: own,
+        worker,
+      }),
     log: own,
     maxTasks: config.maxTasks,
     drainMs: config.drainMs,

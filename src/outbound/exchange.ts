@@ -16,7 +16,7 @@ import { isIP } from 'node:net';
 import type { Guard, Target } from './guard.ts';
 import { type DialOptions, OtherAddress, type Sockets } from './sockets.ts';
 
-export interface ExchangeRequest {
+interface ExchangeRequest {
   readonly url: string;
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -113,6 +113,8 @@ class Exchange<T extends object> {
     { share, isFresh }: { readonly share: number; readonly isFresh: boolean },
   ): Promise<T | ExchangeFailure | 'stale'> {
     const { request, signal, read } = this.#options;
+    // an event that has fired is not heard again
+    signal.throwIfAborted();
     const client = this.#open(target, address, isFresh);
     return new Promise((resolve, reject) => {
       let phase: Phase = 'dialling';

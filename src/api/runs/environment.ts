@@ -12,7 +12,7 @@ import { MillraceError } from '../../errors.ts';
 import { loopShare } from '../../kernel/process/loop-share.ts';
 import type { CallAnswer } from '../../http/client.ts';
 import { cacheOf, readQueuedDefinitions } from '../../jobs/task-definitions.ts';
-import { viewBlock } from '../../runtimes/kinds.ts';
+import { findKind, viewBlock } from '../../runtimes/kinds.ts';
 import { addedVariables, declaredIn, secretNames } from '../../runtimes/task/environment.ts';
 import { factsOf, nodeFactsOf, type RunFacts } from '../../runtimes/task/facts.ts';
 import { Expansion, TemplateError } from '../../runtimes/task/templates.ts';
@@ -37,7 +37,7 @@ export async function environmentOfRun(ctx: ApiContext, run: FullRun, isForTask 
     queue,
     ...viewOf(block, expansion),
     timeout_seconds: block.kind === 'none' ? null : timeoutMs / 1_000,
-    variables: block.kind === 'none' ? [] : await variablesOf(block, expansion, ctx.settings.publicUrl !== undefined),
+    variables: await variablesOf(block, expansion, ctx.settings.publicUrl !== undefined),
     params: { ...facts.params },
   };
   return isSealed && !isForTask ? withoutValues(found) : found;
@@ -125,7 +125,7 @@ function orAsWritten<T>(expanded: () => T, written: () => T): T {
 
 /** Millrace's variables override those of the document. There may be thousands, so the loop yields to other requests. */
 async function variablesOf(block: RuntimeBlock, expansion: Expansion, isUrlKnown: boolean): Promise<Variable[]> {
-  const ours = addedVariables(expansion.facts);
+  const ours = findKind(block.kind)?.hasVariables === false ? {} : addedVariables(expansion.facts);
   const rest = loopShare();
   const declared: Variable[] = [];
   for (const [name, value] of Object.entries(declaredIn(block))) {

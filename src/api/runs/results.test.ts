@@ -120,6 +120,31 @@ describe('a run of a node', () => {
     expect(values).not.toHaveProperty('MILLRACE_TASK_NAME');
   });
 
+  it('that sends a request shows its headers as variables, and no others', async () => {
+    const runtime = {
+      kind: 'http',
+      method: 'POST',
+      url: 'https://a.test/',
+      env: { 'X-A': '1', 'X-B': { stash: 'b' } },
+      body: { id: 7 },
+      expect: null,
+      answer_url: 'https://m.test/answers/mrl_secret',
+    };
+    const run = await startNode({ runtime });
+    const found = await api.call('GET /api/runs/{id}/environment', { params: { id: run } });
+    expect(found).toMatchObject({
+      runtime: 'http',
+      command: ['POST', 'https://a.test/'],
+      input: { id: 7 },
+      variables: [
+        { name: 'X-A', value: '1', from: 'document' },
+        { name: 'X-B', value: null, stash: 'b' },
+      ],
+    });
+    expect(found.variables).toHaveLength(2);
+    expect(JSON.stringify(found)).not.toContain('mrl_secret');
+  });
+
   it('whose params and project are gone is still shown', async () => {
     const run = await startNode({ project: newId() });
     const found = await api.call('GET /api/runs/{id}/environment', { params: { id: run } });
@@ -134,16 +159,18 @@ describe('a run of a node', () => {
       insert into flow_version (flow_id, version, document, actor, at)
       select flow_id, version, '{"flow":"f","sealed":["f.card"],"steps":[]}', 'key:test', ${at()}
         from execution where id = ${execution}`);
-    const run = await startNode({ execution, params: { card: '4111' }, env: { CARD: '4111' } });
-    await put(run, '"4111"');
+    const run = await startNode({ execution, params: { card: 'a card number' }, env: { CARD: 'a card number' } });
+    await put(run, '"a card number"');
     const own = await api.as(taskOf(run))('GET /api/runs/{id}/environment', { params: { id: run } });
-    expect(own.params).toEqual({ card: '4111' });
+    expect(own.params).toEqual({ card: 'a card number' });
     const shown = [
       await read(run),
       await api.as(keyOf('viewer'))('GET /api/runs/{id}/environment', { params: { id: run } }),
     ];
-    expect(JSON.stringify(shown)).not.toContain('4111');
+    expect(JSON.stringify(shown)).not.toContain('a card number');
     expect(shown[0]).toMatchObject({ result: '•••' });
-    expect(await api.as(taskOf(run))('GET /api/runs/{id}', { params: { id: run } })).toMatchObject({ result: '4111' });
+    expect(await api.as(taskOf(run))('GET /api/runs/{id}', { params: { id: run } })).toMatchObject({
+      result: 'a card number',
+    });
   });
 });

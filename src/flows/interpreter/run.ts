@@ -6,7 +6,7 @@ import type { Compiled } from '../expression/expression.ts';
 import { ExpressionError } from '../expression/values.ts';
 import { isObject, type Json, type JsonObject, sizeOf } from '../json.ts';
 import { durationMs } from '../language/read-duration.ts';
-import type { Flow, Step } from '../language/step.ts';
+import type { Flow, Step, TaskWork } from '../language/step.ts';
 import type { Draft } from './draft.ts';
 import type { Effect } from './effects.ts';
 import { resultOf, scopeOf, setResult } from './fields.ts';
@@ -159,7 +159,7 @@ export class Run {
     const links: Record<string, Json> = {};
     for (const [nid, { at, attempt, phase }] of Object.entries(this.draft.nodes)) {
       const step = this.flow.byPosition.get(at);
-      if (step?.verb === 'task' && step.work.kind === 'human' && phase === 'run')
+      if (step?.verb === 'task' && isAnsweredByLink(step.work) && phase === 'run')
         links[step.name] = this.how.link(nid, attempt);
     }
     return links;
@@ -239,6 +239,11 @@ export class Run {
     hash = Math.imul(hash, 2_246_822_507);
     return ((hash ^ (hash >>> 13)) >>> 0) / 2 ** 32;
   }
+}
+
+/** People, and receivers of callbacks, answer by a link. */
+function isAnsweredByLink(work: TaskWork): boolean {
+  return work.kind === 'human' || (work.kind === 'run' && work.callback !== null);
 }
 
 /** The error of a step that an exception stands for. Any other exception is a fault of ours, and is thrown on. */

@@ -18,6 +18,7 @@ import { blankState, type FlowError, type FlowState, type MessageBody, type Oper
 import type { Json, JsonObject } from '../json.ts';
 import { parseFlow } from '../language/parse-flow.ts';
 import type { Flow } from '../language/step.ts';
+import { checkAnswer } from '../workitems/form.ts';
 import { entriesOf, type TimelineEntry } from './timeline.ts';
 
 /**
@@ -27,13 +28,22 @@ import { entriesOf, type TimelineEntry } from './timeline.ts';
 export type TestTask = {
   run(
     input: Json,
-    context: { readonly attempt: number; readonly key: string; readonly nowMs: number },
+    context: {
+      readonly attempt: number;
+      readonly key: string;
+      readonly nowMs: number;
+      /** The link of a request with a callback. */
+      readonly answerUrl: string | null;
+    },
   ): Json | undefined | Promise<Json | undefined>;
 }['run'];
 
 export interface TestFlowOptions {
   readonly input?: Json;
-  /** By name. A task without a function waits until the test calls `answer` or `fail`. */
+  /**
+   * By name. A task without a function waits until the test calls `answer` or `fail`. So does a request with a callback: its function
+   * stands for the request, and what it returns is ignored.
+   */
   readonly tasks?: Readonly<Record<string, TestTask>>;
   /** Other flows that `call` starts, by name. */
   readonly flows?: Readonly<Record<string, TestTask>>;
@@ -139,9 +149,17 @@ export class FlowTest {
     await this.#send({ point: 'signal', name, payload });
   }
 
-  /** Answers a task that has no function, such as a human task. */
+  /** Answers a task that has no function, such as a human task, whose form must fit. */
   async answer(task: string, result: Json = null): Promise<void> {
-    await this.#answer(task, { kind: 'done', result });
+    const form = this.#open.find(({ name }) => name === task)?.work;
+    const checked = checkAnswer(form?.kind === 'human' ? (form.item['form'] ?? {}) : {}, result);
+    if (!checked.ok) {
+      const list = checked.faults.map(({ path, message }) => `${path} ${message}`.trim());
+      throw new MillraceError('bad_request', `The answer to ${task} is not valid: ${list.join('; ')}`, {
+        faults: checked.faults,
+      });
+    }
+    await this.#answer(task, { kind: 'done', result: checked.answer });
   }
 
   /** Lets a task fail that has no function. */
@@ -247,7 +265,10 @@ export class FlowTest {
       this.#open.push(call);
       return [];
     }
-    return [await this.#perform(run, call, call.input)];
+    const answer = await this.#perform(run, call, call.input);
+    if (answerUrlOf(call) === null || answer.outcome.kind === 'failed') return [answer];
+    this.#open.push(call);
+    return [];
   }
 
   async #runFlow(call: LaunchEffect): Promise<MessageBody[]> {
@@ -261,10 +282,16 @@ export class FlowTest {
     return [await this.#perform(run, call, call.input)];
   }
 
-  async #perform(run: TestTask, { nid, attempt }: TaskEffect | LaunchEffect, input: Json): Promise<MessageBody> {
-    const key = `${nid}/${attempt}`;
+  async #perform(
+    run: TestTask,
+    call: TaskEffect | LaunchEffect,
+    input: Json,
+  ): Promise<Extract<MessageBody, { point: 'answer' }>> {
+    const { nid, attempt } = call;
+    const answerUrl = call.kind === 'task' ? answerUrlOf(call) : null;
     try {
-      const result = (await run(input, { attempt, key, nowMs: this.#nowMs })) ?? null;
+      const key = `${nid}/${attempt}`;
+      const result = (await run(input, { attempt, key, nowMs: this.#nowMs, answerUrl })) ?? null;
       return { point: 'answer', nid, attempt, outcome: { kind: 'done', result } };
     } catch (error) {
       const code = codeOf(error);
@@ -279,6 +306,11 @@ export class FlowTest {
     this.#open = this.#open.filter((call) => call.nid !== nid || call.attempt !== attempt);
     return isOpen ? [{ point: 'answer', nid, attempt, outcome: { kind: 'cancelled' } }] : [];
   }
+}
+
+function answerUrlOf({ work }: TaskEffect): string | null {
+  const url = work.kind === 'run' ? work.block['answer_url'] : undefined;
+  return typeof url === 'string' ? url : null;
 }
 
 function codeOf(error: unknown): string {
