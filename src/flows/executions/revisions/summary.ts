@@ -1,8 +1,8 @@
 /** What the history says about a message. Its values are in the delta, because they may be sealed. */
-import type { FlowMessage } from '../../contract/flow-messages.ts';
-import type { MessageBody } from '../interpreter/state.ts';
-import type { Json, JsonObject } from '../json.ts';
-import type { Memory } from './memory.ts';
+import type { FlowMessage } from '../../../contract/flow-messages.ts';
+import type { MessageBody } from '../../interpreter/state.ts';
+import type { Json, JsonObject } from '../../json.ts';
+import type { Memory } from '../memory.ts';
 import { launchOf } from './read-message.ts';
 
 export function summaryOf(message: FlowMessage, body: MessageBody, { state }: Memory): JsonObject {

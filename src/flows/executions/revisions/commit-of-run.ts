@@ -1,13 +1,14 @@
 /** The next revision of an execution, from a result of the interpreter: its memory, and what its commit writes. */
-import type { FlowMessage } from '../../contract/flow-messages.ts';
-import type { Circumstances, Execution, FlowRun } from '../../contract/flows.ts';
-import type { Interpreted } from '../interpreter/interpret.ts';
-import type { FlowState, MessageBody } from '../interpreter/state.ts';
+import type { FlowMessage } from '../../../contract/flow-messages.ts';
+import type { Circumstances, Execution, FlowRun } from '../../../contract/flows.ts';
+import type { Interpreted } from '../../interpreter/interpret.ts';
+import type { FlowState, MessageBody } from '../../interpreter/state.ts';
 import { answerParent } from './answer-parent.ts';
 import { type Change, collectWork, endedItems, trackersOf } from './effects-of-run.ts';
 import { eventsOfRun } from './events-of-run.ts';
-import { evaluateLabels } from './labels.ts';
-import { bytesOf, hasMore, type Memory, tallyAfter } from './memory.ts';
+import { evaluateLabels } from '../labels.ts';
+import { functionsOf, swapFlow } from '../loaded-flow.ts';
+import { bytesOf, hasMore, type Memory, tallyAfter } from '../memory.ts';
 import { launchOf } from './read-message.ts';
 import type { RunDetails } from './run-details.ts';
 import { summaryOf } from './summary.ts';
@@ -57,13 +58,24 @@ export function commitOf(
   };
   return {
     from: execution,
-    to: { ...execution, rev, over: state.ending !== null, bytes: bytesOf(after), sealed: after },
+    to: {
+      id,
+      rev,
+      owner: execution.owner,
+      epoch: execution.epoch,
+      over: state.ending !== null,
+      bytes: bytesOf(after),
+      functions: functionsOf(after.flow),
+      sealed: after,
+    },
     message,
     calls: work.calls,
     stops: work.stops,
     more: hasMore(state),
     timers: { set: wasResumed(before, after) ? allTimers(id, state) : work.set, cleared: work.cleared },
     refused: null,
+    unhosted: details.trackers.set.map(({ topic }) => topic),
+    bytes: deltaText.length + (snapshot?.length ?? 0) + 500,
     sealed: details,
   };
 }
@@ -83,10 +95,7 @@ function remember(
   if (!parsed.ok) return before;
   const from = { flow: parsed.flow, tally: before.tally, nodes: before.state.nodes };
   const after: Memory = {
-    flow:
-      swapped === null
-        ? before.flow
-        : { ...before.flow, document: swapped.document, parsed: { ok: true, flow: swapped.flow } },
+    flow: swapped === null ? before.flow : swapFlow(before.flow, swapped),
     key: before.key,
     parent: before.parent,
     depth: before.depth,

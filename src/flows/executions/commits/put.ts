@@ -3,14 +3,14 @@
  * committed together.
  */
 import type { Pool } from 'pg';
-import type { EngineContext } from '../../contract/context.ts';
-import type { FlowRun, PutOutcome, PutResult } from '../../contract/flows.ts';
-import { type Db, onPool, sql } from '../../kernel/sql.ts';
-import { uuidArray } from '../../postgres/binary-array.ts';
+import type { EngineContext } from '../../../contract/context.ts';
+import type { FlowRun, PutOutcome, PutResult } from '../../../contract/flows.ts';
+import { type Db, onPool, sql } from '../../../kernel/sql.ts';
+import { uuidArray } from '../../../postgres/binary-array.ts';
 import { type Chain, groupRuns, withoutRepeatedKeys } from './chains.ts';
 import { childTimes } from './child-rate.ts';
 import { commitArguments } from './commit-arguments.ts';
-import { detailsOf } from './run-details.ts';
+import { detailsOf } from '../revisions/run-details.ts';
 
 interface Committing {
   readonly member: string;
@@ -112,6 +112,8 @@ class Result {
 type SettledRow = {
   readonly id: string;
   readonly rev: number | null;
+  readonly epoch: number | null;
+  readonly head_commit: string | null;
   readonly commit_id: string | null;
   readonly key_of: string | null;
 };
@@ -131,9 +133,7 @@ export async function settle(
   const rows = await readSettled(onPool(pool), chains);
   for (const [i, chain] of chains.entries()) {
     const row = rows[i];
-    const isKept = chain.first.rev === chain.last.rev;
-    const hasWon = row !== undefined && (isKept ? row.rev === chain.first.rev : row.commit_id === commitId);
-    if (hasWon) result.set(chain.positions, { kind: 'won' });
+    if (row !== undefined && wasCommitted(chain, row, commitId)) result.set(chain.positions, { kind: 'won' });
     else if (row?.key_of != null && row.key_of !== chain.first.id)
       result.set(chain.positions, { kind: 'known', execution: row.key_of });
   }
@@ -143,14 +143,20 @@ export async function settle(
 /** One row for each chain, in order. */
 function readSettled(db: Db, chains: readonly Chain[]): Promise<SettledRow[]> {
   return db.rows<SettledRow>(sql`
-    select u.id, (select rev from execution e where e.id = u.id) as rev,
-           (select c.commit_id from commit c where c.execution_id = u.id and c.rev = u.rev) as commit_id,
+    select u.id, h.rev, h.epoch, h.commit_id as head_commit, (select c.commit_id from commit c where c.execution_id = u.id and c.rev = u.rev) as commit_id,
            (select e.id from execution e where e.key = u.key) as key_of
       from unnest(${uuidArray(chains.map(({ first }) => first.id))}::uuid[],
                   ${chains.map(({ last }) => last.rev)}::integer[],
                   ${chains.map(({ before }) => (before.isStored ? null : before.key))}::text[])
            with ordinality as u (id, rev, key, n)
+      left join execution h on h.id = u.id
      order by u.n`);
+}
+
+/** A chain without a revision has nothing that could be lost, unless it makes an owner. */
+function wasCommitted({ first, last }: Chain, row: SettledRow, commitId: string): boolean {
+  if (first.rev < last.rev) return row.commit_id === commitId;
+  return row.head_commit === commitId || (row.rev === first.rev && row.epoch === first.epoch);
 }
 
 function hasEvents({ runs }: Chain): boolean {

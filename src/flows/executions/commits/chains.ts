@@ -2,8 +2,8 @@
  * Groups the runs of a commit by execution. The runs of one execution are a chain: each begins where the one before has ended. All of
  * them count, or none.
  */
-import type { Execution, FlowRun } from '../../contract/flows.ts';
-import { type Memory, memoryOf } from './memory.ts';
+import type { Execution, FlowRun } from '../../../contract/flows.ts';
+import { type Memory, memoryOf } from '../memory.ts';
 
 export interface Chain {
   readonly runs: readonly FlowRun[];

@@ -1,7 +1,7 @@
 /** What one message does beside changing the state, ready to be stored: the `sealed` of a `FlowRun`. */
-import type { FlowRun } from '../../contract/flows.ts';
-import type { TaskCall } from '../interpreter/effects.ts';
-import type { Json, JsonObject } from '../json.ts';
+import type { FlowRun } from '../../../contract/flows.ts';
+import type { TaskCall } from '../../interpreter/effects.ts';
+import type { Json, JsonObject } from '../../json.ts';
 
 export interface RunDetails {
   /** The parts of the commit's entry, as JSON. */

@@ -5,13 +5,13 @@
  * 2. Ids of what is created follow from execution, node and attempt, so that nothing is created twice.
  * 3. A call of a function that this conductor does not host becomes a tracker, which another conductor finds.
  */
-import type { HostedCall, TimerMark } from '../../contract/flows.ts';
-import type { Effect, TaskCall } from '../interpreter/effects.ts';
-import type { FlowNode } from '../interpreter/state.ts';
-import { isObject, type Json, type JsonObject } from '../json.ts';
-import { momentMs, durationMs } from '../language/read-duration.ts';
+import type { HostedCall, TimerMark } from '../../../contract/flows.ts';
+import type { Effect, TaskCall } from '../../interpreter/effects.ts';
+import type { FlowNode } from '../../interpreter/state.ts';
+import { isObject, type Json, type JsonObject } from '../../json.ts';
+import { momentMs, durationMs } from '../../language/read-duration.ts';
 import { deriveId } from './derived-id.ts';
-import { isAtWork, type Memory } from './memory.ts';
+import { isAtWork, type Memory, noTrackers } from '../memory.ts';
 import type { Attempt, Child, NodeRun, Sent, WorkItem } from './run-details.ts';
 
 export interface Change {
@@ -87,7 +87,19 @@ export function collectWork(change: Change): Work {
         effect satisfies never;
     }
   }
+  addHosted(change, work);
   return work;
+}
+
+/** Functions that this conductor hosts, and that were not hosted when they were called. */
+function addHosted({ execution, from, to, hosted }: Change, { calls }: Work): void {
+  if (from.trackers === noTrackers) return;
+  for (const [nid, node] of Object.entries(to.state.nodes)) {
+    const name = from.trackers[`${nid}/${node.attempt}`];
+    if (name === undefined || !hosted.has(name) || node.phase !== 'run' || !isAtWork(node)) continue;
+    const input = node.memory?.['input'] ?? null;
+    calls.push(callOf(execution, to, { nid, attempt: node.attempt, name, input }));
+  }
 }
 
 function keyOf({ nid, attempt }: Attempt): string {
@@ -216,8 +228,6 @@ export function trackersOf(
   }
   return Object.keys(trackers).length === 0 ? noTrackers : trackers;
 }
-
-export const noTrackers: Readonly<Record<string, string>> = {};
 
 /** Items of people whose answers are not waited for any longer. */
 export function endedItems(from: Memory, to: Memory, changed: Iterable<string>): Attempt[] {

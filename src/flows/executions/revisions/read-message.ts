@@ -1,7 +1,7 @@
 /** Reads the bodies of messages, which may come from the inbox, from clients and from other releases. */
-import type { FlowMessage, LaunchBody } from '../../contract/flow-messages.ts';
-import type { FlowState, MessageBody } from '../interpreter/state.ts';
-import { isObject, type JsonObject, memberOf } from '../json.ts';
+import type { FlowMessage, LaunchBody } from '../../../contract/flow-messages.ts';
+import type { FlowState, MessageBody } from '../../interpreter/state.ts';
+import { isObject, type JsonObject, memberOf } from '../../json.ts';
 
 /** Undefined: the body is not that of such a message. */
 export function readBody({ point, body }: FlowMessage): MessageBody | undefined {

@@ -7,15 +7,15 @@
  *    that would is taken as its failure, with the code `too_large`. If that does not help, or if a timer or left-over work makes it too
  *    large, the execution is killed, and fails with that code.
  */
-import type { FlowMessage } from '../../contract/flow-messages.ts';
-import type { Circumstances, Execution, FlowRun } from '../../contract/flows.ts';
-import { interpret, type Interpreted } from '../interpreter/interpret.ts';
-import type { FlowError, MessageBody } from '../interpreter/state.ts';
-import type { Flow } from '../language/step.ts';
+import type { FlowMessage } from '../../../contract/flow-messages.ts';
+import type { Circumstances, Execution, FlowRun } from '../../../contract/flows.ts';
+import { interpret, type Interpreted } from '../../interpreter/interpret.ts';
+import type { FlowError, MessageBody } from '../../interpreter/state.ts';
+import type { Flow } from '../../language/step.ts';
 import { commitOf } from './commit-of-run.ts';
 import { deriveId } from './derived-id.ts';
-import { withDocument } from './loaded-flow.ts';
-import { charsOf, type Memory, memoryOf, hasMore } from './memory.ts';
+import { withDocument } from '../loaded-flow.ts';
+import { charsOf, type Memory, memoryOf, hasMore } from '../memory.ts';
 import { launchOf, readBody } from './read-message.ts';
 import { noDetails } from './run-details.ts';
 

@@ -1,8 +1,8 @@
 /** The arguments of `commit_executions`: a part for each kind of rows, left out if there are none. */
-import type { Secrets } from '../../contract/context.ts';
-import type { FlowRun } from '../../contract/flows.ts';
-import { nodeLaneOf, defaultQueue } from '../../contract/lane.ts';
-import { listOf, type Sql, sql } from '../../kernel/sql.ts';
+import type { Secrets } from '../../../contract/context.ts';
+import type { FlowRun } from '../../../contract/flows.ts';
+import { nodeLaneOf, defaultQueue } from '../../../contract/lane.ts';
+import { listOf, type Sql, sql } from '../../../kernel/sql.ts';
 import {
   booleanArray,
   integerArray,
@@ -11,15 +11,16 @@ import {
   textArray,
   timeArray,
   uuidArray,
-} from '../../postgres/binary-array.ts';
-import { isObject, type Json } from '../json.ts';
+} from '../../../postgres/binary-array.ts';
+import { isObject, type Json } from '../../json.ts';
 import type { Chain } from './chains.ts';
-import { formOf } from './effects-of-run.ts';
-import { entryText } from './entry.ts';
-import { callsOf, commitFormat, statusOf } from './memory.ts';
-import { childBody, messageText } from './message-text.ts';
-import { detailsOf, type NodeRun, type RunDetails, type WorkItem } from './run-details.ts';
-import { isSealed, sealText } from './sealing.ts';
+import { formOf } from '../revisions/effects-of-run.ts';
+import { entryText } from '../entry.ts';
+import { callsOf, commitFormat, statusOf } from '../memory.ts';
+import { childBody, messageText } from '../message-text.ts';
+import { detailsOf, type NodeRun, type RunDetails, type WorkItem } from '../revisions/run-details.ts';
+import { readableText } from './readable-text.ts';
+import { isSealed, sealText, sealValue } from '../sealing.ts';
 
 export interface CommitContext {
   readonly member: string;
@@ -38,7 +39,8 @@ interface Piece {
 }
 
 export function commitArguments(chains: readonly Chain[], how: CommitContext): Sql {
-  const kept = chains.filter(({ first, last, before }) => first.rev === last.rev && before.isStored);
+  const still = chains.filter(({ first, last, before }) => first.rev === last.rev && before.isStored);
+  const kept = still.filter((chain) => !isClaim(chain, how));
   const moved = chains.filter(({ first, last }) => first.rev < last.rev);
   const pieces = moved.flatMap((chain) =>
     chain.runs.flatMap((run) => (run.from === run.to ? [] : [pieceOf(run, chain, how)])),
@@ -47,7 +49,7 @@ export function commitArguments(chains: readonly Chain[], how: CommitContext): S
     sql`p_member => ${how.member}::uuid, p_commit => ${how.commit}::uuid, p_at => ${new Date(how.atMs)}::timestamptz,
         p_format => ${commitFormat}::smallint`,
     ...seen(kept),
-    ...heads(moved.filter(({ before }) => before.isStored)),
+    ...heads([...moved.filter(({ before }) => before.isStored), ...still.filter((chain) => isClaim(chain, how))]),
     ...newHeads(moved.filter(({ before }) => !before.isStored)),
     ...commits(pieces),
     ...snapshots(pieces),
@@ -76,11 +78,16 @@ function seen(chains: readonly Chain[]): Sql[] {
   ];
 }
 
+/** A message that changes nothing makes its conductor the owner, if the execution has not ended. */
+function isClaim({ first: { rev, over, owner }, last, before }: Chain, { member }: CommitContext): boolean {
+  return before.isStored && rev === last.rev && !over && owner !== member;
+}
+
 /** Sorted by id: that is the order in which they are locked. */
 function heads(unsorted: readonly Chain[]): Sql[] {
   if (unsorted.length === 0) return [];
   const chains = unsorted.toSorted((a, b) => (a.first.id < b.first.id ? -1 : 1));
-  return [
+  const parts = [
     sql`p_ids => ${uuidArray(chains.map(({ first }) => first.id))}::uuid[],
         p_revs => ${integerArray(chains.map(({ first }) => first.rev))}::integer[],
         p_steps => ${integerArray(chains.map(({ first, last }) => last.rev - first.rev))}::integer[],
@@ -88,6 +95,10 @@ function heads(unsorted: readonly Chain[]): Sql[] {
         p_calls => ${integerArray(chains.map(({ after }) => callsOf(after)))}::integer[],
         p_tasks => ${integerArray(chains.map(({ after }) => after.tally.tasks))}::integer[]`,
   ];
+  const isStill = ({ first, last }: Chain): boolean => first.rev === last.rev;
+  if (!chains.some(isStill)) return parts;
+  const epochs = chains.map((chain) => (isStill(chain) ? chain.first.epoch : null));
+  return [...parts, sql`p_epochs => ${integerArray(epochs)}::integer[]`];
 }
 
 /** Sorted by key, because two commits with the same keys wait for each other. */
@@ -323,10 +334,14 @@ function projectOf({ run }: Piece): string | null {
   return (run.to.sealed as Chain['after']).flow.projectId;
 }
 
+/** `callback` tells the commit that ends the run to wait for an answer by its link, without opening what is sealed. */
 function workText({ name, input, timeoutMs, work }: NodeRun, secrets: Secrets | undefined): string {
   const params = isObject(input) ? input : { input };
-  const text = JSON.stringify({ name, timeout_ms: timeoutMs, params, runtime: work.block });
-  return secrets === undefined ? text : sealText(secrets, text);
+  const { queue, block } = work;
+  const plain = { name, timeout_ms: timeoutMs, params, queue: queue ?? defaultQueue, runtime: block };
+  const callback = typeof block['answer_url'] === 'string' ? { callback: true } : {};
+  if (secrets === undefined) return readableText({ ...plain, ...callback });
+  return readableText({ sealed: sealValue(secrets, plain), ...callback });
 }
 
 function events(pieces: readonly Piece[]): Sql[] {

@@ -3,10 +3,10 @@
  *
  * The actor is the sender of the message that caused the event. Events of which no person is the cause have none.
  */
-import type { FlowMessage } from '../../contract/flow-messages.ts';
-import type { JsonObject } from '../json.ts';
+import type { FlowMessage } from '../../../contract/flow-messages.ts';
+import type { JsonObject } from '../../json.ts';
 import type { Work } from './effects-of-run.ts';
-import { type Memory, statusNumbers, statusOf } from './memory.ts';
+import { type Memory, statusNumbers, statusOf } from '../memory.ts';
 import type { Attempt, ExecutionEvent } from './run-details.ts';
 
 interface Step {

@@ -1,7 +1,7 @@
 /** The end of an execution, as the answer to the node that has called it. */
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../../json.ts';
 import { answerId } from './effects-of-run.ts';
-import type { Memory } from './memory.ts';
+import type { Memory } from '../memory.ts';
 import type { Sent } from './run-details.ts';
 
 export function answerParent({ parent, state: { ending, ret } }: Memory): Sent[] {
