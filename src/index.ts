@@ -34,6 +34,7 @@ export type { FlowDocument, FlowOptions } from './flows/builder/flow.ts';
 export type { Expr, Given, Path } from './flows/builder/paths.ts';
 export type { Participant, Step } from './flows/builder/steps.ts';
 export type { FlowTest, OpenStep, TestFlowOptions, TestTask } from './flows/testing/test-flow.ts';
+export type { TimelineEntry } from './flows/testing/timeline.ts';
 export type { HostedFunction, HostedFunctionMap } from './conductor/functions/in-process.ts';
 export type { HostedContext } from './runtimes/function/function.ts';
 export type { RunningConductor } from './app/conductor/create-conductor.ts';

@@ -4,11 +4,10 @@ import type { FlowMessage, LaunchBody } from '../../contract/flow-messages.ts';
 import type { Blank } from '../../contract/flows.ts';
 import { type Db, onPool, sql } from '../../kernel/sql.ts';
 import { blankState } from '../interpreter/state.ts';
-import { noTrackers } from './effects-of-run.ts';
-import type { FlowRow, LoadedFlow } from './loaded-flow.ts';
+import { type FlowRow, functionsOf, type LoadedFlow } from './loaded-flow.ts';
 import { flowsOf } from './load.ts';
-import { bytesOf, type Memory, noTally } from './memory.ts';
-import { launchOf } from './read-message.ts';
+import { bytesOf, type Memory, noTally, noTrackers } from './memory.ts';
+import { launchOf } from './revisions/read-message.ts';
 
 /** Keys are indexed. */
 const maxKeyChars = 255;
@@ -39,7 +38,16 @@ function blank(id: string, { launch, flow }: Extract<Resolved, { ok: true }>) {
     deltaChars: 0,
     snapshotChars: 0,
   };
-  return { id, rev: 0, owner: null, epoch: 0, over: false, bytes: bytesOf(memory), sealed: memory };
+  return {
+    id,
+    rev: 0,
+    owner: null,
+    epoch: 0,
+    over: false,
+    bytes: bytesOf(memory),
+    functions: functionsOf(flow),
+    sealed: memory,
+  };
 }
 
 /** One statement for all of them, and a second one if a version is not known to this process yet. */

@@ -34,6 +34,8 @@ export interface Tally {
   readonly incidents: number;
 }
 
+export const noTrackers: Memory['trackers'] = {};
+
 export const noTally: Tally = { calls: 0, tasks: 0, incidents: 0 };
 
 export function memoryOf(execution: Execution): Memory {

@@ -41,6 +41,7 @@ export class Draft {
     for (const [nid, node] of Object.entries(state.nodes)) this.put(nid, node);
     for (const [key, value] of Object.entries(state.f)) this.setField(key, value);
     for (const [key, value] of Object.entries(state.store)) this.keep(key, value);
+    Object.assign(this.#ended, state.ended);
     const { input, ret, early, left, seen, counters, isPaused, ending } = state;
     Object.assign(this, { input, ret, early, left, seen, counters, isPaused, ending });
   }

@@ -7,14 +7,8 @@
  */
 import { guard, workEnded } from './node-life.ts';
 import type { Run } from './run.ts';
-import type { FlowState } from './state.ts';
+import type { Fork } from './state.ts';
 import { restartAt } from './swapping.ts';
-
-export interface Fork {
-  readonly state: FlowState;
-  /** Positions of replaced steps. */
-  readonly at?: readonly string[];
-}
 
 export function fork(run: Run, { state, at = [] }: Fork): void {
   run.draft.adopt({ ...state, isPaused: false, seen: [] });

@@ -19,7 +19,7 @@ import { operate, takeAnswer, takeTimer } from './messages.ts';
 import { childEnded, enter, guard, settle } from './node-life.ts';
 import { type Circumstances, flowLimits, Run } from './run.ts';
 import { type FlowState, type Inner, type MessageBody, type Refusal, rootAt } from './state.ts';
-import type { Swapped } from './swapping.ts';
+import type { Swapped } from './run.ts';
 import { rulesOf } from './verbs/rules.ts';
 
 export interface FlowMessage {

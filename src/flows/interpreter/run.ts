@@ -10,7 +10,6 @@ import type { Flow, Step, TaskWork } from '../language/step.ts';
 import type { Draft } from './draft.ts';
 import type { Effect } from './effects.ts';
 import { resultOf, scopeOf, setResult } from './fields.ts';
-import type { Swapped } from './swapping.ts';
 import type { FlowError, Frame, Inner, Role, Why } from './state.ts';
 
 /** The world as an execution sees it during one run. */
@@ -88,6 +87,12 @@ export interface ChildEnd {
 export type HeardEvent =
   | { readonly kind: 'signal'; readonly name: string; readonly payload: Json }
   | { readonly kind: 'entered' | 'left'; readonly tag: string };
+
+/** A document that was swapped in, and its flow. */
+export interface Swapped {
+  readonly flow: Flow;
+  readonly document: JsonObject;
+}
 
 export class Run {
   #flow: Flow;

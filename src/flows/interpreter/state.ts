@@ -13,7 +13,6 @@
  * | `incident` | it failed, and no handler fits | a person retries, skips or cancels it |
  */
 import type { Json, JsonObject } from '../json.ts';
-import type { Fork } from './forking.ts';
 
 export interface FlowError {
   readonly code: string;
@@ -171,6 +170,13 @@ export type Operation =
       readonly force: boolean;
       readonly fields?: JsonObject;
     };
+
+/** The state in which an execution begins that is the fork of another one. */
+export interface Fork {
+  readonly state: FlowState;
+  /** Positions of replaced steps. */
+  readonly at?: readonly string[];
+}
 
 /** What comes from outside. */
 export type MessageBody =

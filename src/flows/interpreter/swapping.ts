@@ -105,9 +105,3 @@ function removeWithChildren(run: Run, nid: string): void {
   run.draft.dropAll(`${nid}.`);
   run.draft.remove(nid);
 }
-
-/** A document that was swapped in, and its flow. */
-export interface Swapped {
-  readonly flow: Flow;
-  readonly document: JsonObject;
-}

@@ -8,6 +8,7 @@
  * 1. Years pass in milliseconds: `skip` fires every timer on the way, in order, at its own time.
  * 2. `crash` rebuilds the execution from its commits, as a conductor does after a crash. Nothing may change by it.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { MillraceError } from '../../errors.ts';
 import { parseDuration } from '../../kernel/text/duration.ts';
 import { type Delta, foldDeltas } from '../interpreter/delta.ts';
@@ -18,6 +19,7 @@ import type { Json, JsonObject } from '../json.ts';
 import { parseFlow } from '../language/parse-flow.ts';
 import type { Flow } from '../language/step.ts';
 import { checkAnswer } from '../workitems/form.ts';
+import { entriesOf, type TimelineEntry } from './timeline.ts';
 
 /**
  * A task's function. What it throws is the error of the task: its `code`, or `error`. It may declare the type of its input:
@@ -47,6 +49,8 @@ export interface TestFlowOptions {
   readonly flows?: Readonly<Record<string, TestTask>>;
   /** When the execution is launched. Default: the beginning of 2026. */
   readonly now?: Date;
+  /** Ends a long `skip`. */
+  readonly signal?: AbortSignal;
 }
 
 export type FlowStatus = 'waiting' | 'paused' | 'incident' | 'done' | 'failed' | 'cancelled';
@@ -65,12 +69,16 @@ export interface OpenStep {
 type TaskEffect = Extract<Effect, { kind: 'task' }>;
 type LaunchEffect = Extract<Effect, { kind: 'launch' }>;
 
+/** Timers after which a skip lets other work of the process happen, such as Ctrl-C. */
+const timersPerTurn = 100;
+
 export class FlowTest {
   readonly #flow: Flow;
   readonly #options: TestFlowOptions;
   readonly #deltas: Delta[] = [];
   readonly #calls: { readonly task: string; readonly input: Json }[] = [];
   readonly #signals: { readonly to: string; readonly name: string; readonly payload: Json }[] = [];
+  readonly #timeline: TimelineEntry[] = [];
   #state: FlowState = blankState;
   #open: TaskEffect[] = [];
   #nowMs: number;
@@ -120,6 +128,11 @@ export class FlowTest {
   /** Signals that were sent to other executions. */
   get signals(): readonly { readonly to: string; readonly name: string; readonly payload: Json }[] {
     return this.#signals;
+  }
+
+  /** What happened, in order, with the time of the test's clock. */
+  get timeline(): readonly TimelineEntry[] {
+    return this.#timeline;
   }
 
   /** The tasks, waits and incidents at which the execution stands. */
@@ -175,9 +188,12 @@ export class FlowTest {
     const parsed = parseDuration(duration);
     if (!parsed.ok) throw new MillraceError('bad_request', `skip: ${duration} ${parsed.message}`);
     const untilMs = this.#nowMs + parsed.ms;
+    let fired = 0;
     for (let next = this.#nextTimer(untilMs); next !== undefined; next = this.#nextTimer(untilMs)) {
       this.#nowMs = Math.max(this.#nowMs, next.dueMs);
       await this.#send({ point: 'timer', name: next.name, generation: next.generation });
+      if (++fired % timersPerTurn === 0) await nextTurn();
+      this.#options.signal?.throwIfAborted();
     }
     this.#nowMs = untilMs;
   }
@@ -211,6 +227,8 @@ export class FlowTest {
     this.#messages += 1;
     const result = interpret(this.#flow, this.#state, { id: `m${this.#messages}`, body }, this.#circumstances());
     if (result.refused?.code === 'internal') throw new Error(result.refused.detail);
+    const change = { flow: this.#flow, body, before: this.#state, after: result.state, effects: result.effects };
+    if (result.refused === null) this.#timeline.push(...entriesOf(change).map((entry) => ({ at: this.now, ...entry })));
     this.#state = result.state;
     this.#deltas.push(result.delta);
     return result;

@@ -17,8 +17,11 @@ export function workOf(run: Run, nid: string, step: TaskStep): Work {
   switch (work.kind) {
     case 'hosted':
       return work;
-    case 'human':
-      return { kind: 'human', item: itemOf(asObject(run.evaluate(nid, work.item), 'human')) };
+    case 'human': {
+      const item = asObject(run.evaluate(nid, work.item), 'human');
+      checkSize(item);
+      return { kind: 'human', item: itemOf(item) };
+    }
     case 'run':
       return runOf(run, nid, step, work);
     default:
