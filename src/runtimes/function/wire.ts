@@ -39,6 +39,11 @@ export const printBytes = 64 * 1024;
 export const maxReasonLength = 1_000_000;
 /** A reason of the maximum length, escaped, and a result. */
 const maxLineBytes = 8 * 1024 * 1024;
+/**
+ * Pieces of a line that is not complete. A pipe passes on pages of 4 KiB, so the longest line needs 2,048. 8 MiB written byte by
+ * byte took 860,000 pieces and 400 MB of memory.
+ */
+const maxPieces = 16_384;
 
 const hostMessage: z.ZodType<HostMessage> = z.union([
   z.strictObject({ print: z.base64(), stream: z.enum(['out', 'err']) }),
@@ -97,7 +102,7 @@ export class LineReader {
   #parts: Buffer[] = [];
   #bytes = 0;
 
-  /** Returns the lines that this piece completes. Throws if a line is too long. */
+  /** Returns the lines that this piece completes. Throws if a line is too long, or comes in too many pieces. */
   push(piece: Buffer): string[] {
     const lines: string[] = [];
     let from = 0;
@@ -108,7 +113,7 @@ export class LineReader {
     }
     const rest = piece.subarray(from);
     this.#bytes += rest.length;
-    if (this.#bytes > maxLineBytes) throw new Error('line too long');
+    if (this.#bytes > maxLineBytes || this.#parts.length >= maxPieces) throw new Error('line too long');
     if (rest.length > 0) this.#parts.push(rest);
     return lines;
   }
