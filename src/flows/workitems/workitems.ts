@@ -9,7 +9,8 @@
 import type { EngineContext } from '../../contract/context.ts';
 import { type Fault, MillraceError } from '../../errors.ts';
 import { type Recording, recording } from '../../events/append.ts';
-import { type Db, onPool } from '../../kernel/sql.ts';
+import { onPool } from '../../kernel/sql.ts';
+import { mask } from '../executions/masking.ts';
 import type { Json } from '../json.ts';
 import { answeredAlready, type AnswerReceipt, sendAnswer } from './answers.ts';
 import { checkAnswer } from './form.ts';
@@ -17,6 +18,7 @@ import {
   type ChangedItem,
   findWorkitem,
   listOpenWorkitems,
+  type OpenedWorkitem,
   removeClaim,
   setClaim,
   type Workitem,
@@ -42,8 +44,10 @@ export function listWorkitems(ctx: EngineContext, filter: WorkitemFilter): Promi
   return listOpenWorkitems(onPool(ctx.pool), filter, nowIn(ctx));
 }
 
-export function readWorkitem(ctx: EngineContext, id: string): Promise<Workitem> {
-  return requireOpen(onPool(ctx.pool), id, nowIn(ctx));
+/** `isMasked`: without the values of an item that may have some of sealed fields. */
+export async function readWorkitem(ctx: EngineContext, id: string, isMasked = false): Promise<Workitem> {
+  const item = await requireOpen(ctx, id);
+  return isMasked && item.isSealed ? { ...item, title: item.name, input: mask } : item;
 }
 
 export interface Claim {
@@ -68,7 +72,7 @@ export async function claimWorkitem(
     if (claimed !== undefined) recordClaim(tx, 'workitem.claimed', id, claimed, claimer);
     return claimed;
   });
-  const item = await requireOpen(db, id, at);
+  const item = await requireOpen(ctx, id);
   if (changed === undefined) throw claimedByOther(item);
   return item;
 }
@@ -86,7 +90,7 @@ export async function releaseWorkitem(
     if (released !== undefined) recordClaim(tx, 'workitem.released', id, released, claimer);
     return released;
   });
-  const item = await requireOpen(db, id, at);
+  const item = await requireOpen(ctx, id);
   if (changed === undefined && item.claimedBy !== null) throw claimedByOther(item);
   return item;
 }
@@ -107,7 +111,7 @@ export async function answerWorkitem(
   body: Json,
   person: Person,
 ): Promise<AnswerReceipt> {
-  const item = await requireOpen(onPool(ctx.pool), id, nowIn(ctx));
+  const item = await requireOpen(ctx, id);
   return answerItem(ctx, item, body, person);
 }
 
@@ -118,8 +122,8 @@ export function answerItem(ctx: EngineContext, item: Workitem, body: Json, perso
   return sendAnswer(ctx, item, { result: checked.answer, actor: person.actor });
 }
 
-async function requireOpen(db: Db, id: string, at: Date): Promise<Workitem> {
-  const item = await findWorkitem(db, id, at);
+async function requireOpen(ctx: EngineContext, id: string): Promise<OpenedWorkitem> {
+  const item = await findWorkitem({ db: onPool(ctx.pool), secrets: ctx.secrets, at: nowIn(ctx) }, id);
   if (item === undefined) throw new MillraceError('not_found', `work item not found: ${id}`);
   if (item.endedAt !== null) throw answeredAlready();
   return item;
