@@ -57,7 +57,6 @@ on_error:
 const expense = `flow: expense
 description: A manager decides; after a week the finance leads are asked
 labels: {employee: $(input.employee)}
-sealed: [f.account]
 steps:
 - sequence:
   - on: {every: 1s}
@@ -88,6 +87,7 @@ steps:
 const quick = `flow: quick
 description: Ends at once, well or badly
 labels: {batch: $(string(input.batch))}
+sealed: [f.pin]
 steps:
 - switch: input.end
   cases:
@@ -150,11 +150,11 @@ export async function seedFlows(product: Product): Promise<SeededFlows> {
     expenses.push(await launch(product, 'expense', input));
   }
   const items = Array.from({ length: 30 }, (_, i) => ({
-    input: { batch: 7, end: i % 10 === 3 ? 'fail' : i % 10 === 6 ? 'wait' : 'well' },
+    input: { batch: 7, pin: '1234', end: i % 10 === 3 ? 'fail' : i % 10 === 6 ? 'wait' : 'well' },
     key: `batch-7-${i}`,
   }));
   await product.call('POST /api/executions/bulk', { body: { flow: 'quick', items } });
-  const paused = await launch(product, 'quick', { batch: 8, end: 'wait' }, 'batch-8');
+  const paused = await launch(product, 'quick', { batch: 8, pin: '1234', end: 'wait' }, 'batch-8');
   await until('it waits', async () => (await statusOf(product, paused)) === 'waiting' || undefined);
   await product.call('POST /api/executions/{id}/pause', { params: { id: paused } });
   await until('the order has its incident', async () => (await statusOf(product, order)) === 'incident' || undefined);
