@@ -125,7 +125,7 @@ describe('a token', () => {
     const foreign = makeAnswerToken(api.ctx.secrets, { ...claims, tenantId: newId() }, api.ctx.time.now());
     const credential = api.ctx.secrets.signRun({ tenant: api.ctx.tenant.id, run: newId(), lease: 1 });
     const cut = tokenOf(execution).slice(0, -1);
-    for (const token of [forged, foreign, credential, cut, 'mrl_', 'x', 'mrl_e30.x'])
+    for (const token of [forged, foreign, credential, cut, 'mra_', 'x', 'mra_e30.x'])
       expect([token, (await read(token))[0]]).toEqual([token, 404]);
   });
 

@@ -101,7 +101,7 @@ it('a forged link is not found, whatever its body, and is counted with the rejec
     fleet.time.now(),
   );
   const before = await refusals();
-  for (const token of [forged, 'mrl_x', 'x', '%00', '%ff', 'mrl_e30.'])
+  for (const token of [forged, 'mra_x', 'x', '%00', '%ff', 'mra_e30.'])
     expect((await gateway.fetch('GET', `/answers/${token}`)).status).toBe(404);
   expect((await gateway.fetch('POST', `/answers/${forged}`, {}, { long: 'x'.repeat(1024 * 1024) })).status).toBe(404);
   expect(await refusals()).toBe(before + 7);
