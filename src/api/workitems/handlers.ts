@@ -82,7 +82,11 @@ async function answer({ params, body, caller }: Input<Endpoints['POST /api/worki
 
 export const workitemHandlers: ApiHandlers<Endpoints> = {
   'GET /api/workitems': list,
-  'GET /api/workitems/{id}': async ({ params }, ctx) => viewDetail(await readWorkitem(ctx, params.id.toLowerCase())),
+  // people who may not answer see no values of sealed fields
+  'GET /api/workitems/{id}': async ({ params, caller }, ctx) => {
+    const isViewer = caller?.kind !== 'task' && caller?.role === 'viewer';
+    return viewDetail(await readWorkitem(ctx, params.id.toLowerCase(), isViewer));
+  },
   'POST /api/workitems/{id}/claim': claim,
   'POST /api/workitems/{id}/release': release,
   'POST /api/workitems/{id}/answer': answer,

@@ -1,5 +1,10 @@
-/** Statements about work items. The store inserts them with the commit that begins a step, and ends them with the step. */
-import { allOf, type Db, sql } from '../../kernel/sql.ts';
+/**
+ * Statements about work items. The store inserts them with the commit that begins a step, and ends them with the step. Title, form and
+ * input of a flow with sealed fields are stored encrypted, all in `input`; lists have the name of the task as their title, and no form.
+ */
+import type { Secrets } from '../../contract/context.ts';
+import { allOf, type Db, type Sql, sql } from '../../kernel/sql.ts';
+import { unsealObject } from '../executions/sealing.ts';
 import type { Json } from '../json.ts';
 
 export type Workitem = {
@@ -95,23 +100,40 @@ export async function listOpenWorkitems(db: Db, filter: WorkitemFilter, at: Date
   return { items: rows, hasMore: rows.length < (rows[0]?.found ?? 0) };
 }
 
-export function findWorkitem(db: Db, id: string, at: Date): Promise<Workitem | undefined> {
-  return db.maybeOne<Workitem>(sql`
-    select ${columns}, w.input, w.form, ${claimColumns(at)}
-      from workitem w ${joins}
-     where w.id = ${id}`);
+/** Stands for the form of an item that is stored encrypted. */
+const sealedForm = 'sealed';
+
+export type OpenedWorkitem = Workitem & {
+  /** It was stored encrypted: values of it may be those of sealed fields. */
+  readonly isSealed: boolean;
+};
+
+interface Find {
+  readonly db: Db;
+  readonly secrets: Pick<Secrets, 'encrypt' | 'decrypt'>;
+  readonly at: Date;
+}
+
+export function findWorkitem(find: Find, id: string): Promise<OpenedWorkitem | undefined> {
+  return findOne(find, sql`w.id = ${id}`);
 }
 
 /** The work item of an attempt of a node. */
 export function findWorkitemOf(
-  db: Db,
+  find: Find,
   { execution, nid, attempt }: { readonly execution: string; readonly nid: string; readonly attempt: number },
-  at: Date,
-): Promise<Workitem | undefined> {
-  return db.maybeOne<Workitem>(sql`
+): Promise<OpenedWorkitem | undefined> {
+  return findOne(find, sql`w.execution_id = ${execution} and w.nid = ${nid} and w.attempt = ${attempt}`);
+}
+
+async function findOne({ db, secrets, at }: Find, condition: Sql): Promise<OpenedWorkitem | undefined> {
+  const row = await db.maybeOne<Workitem>(sql`
     select ${columns}, w.input, w.form, ${claimColumns(at)}
       from workitem w ${joins}
-     where w.execution_id = ${execution} and w.nid = ${nid} and w.attempt = ${attempt}`);
+     where ${condition}`);
+  if (row === undefined || row.form !== sealedForm) return row && { ...row, isSealed: false };
+  const { title, form = {}, input = {} } = unsealObject(secrets, row.input);
+  return { ...row, title: typeof title === 'string' ? title : row.title, form, input, isSealed: true };
 }
 
 /** Claims it, or renews the claim, unless another actor has one. Returns whether that worked. */

@@ -8,13 +8,15 @@
  */
 import type { EngineContext } from '../../contract/context.ts';
 import { type Fault, MillraceError } from '../../errors.ts';
-import { type Db, onPool } from '../../kernel/sql.ts';
+import { onPool } from '../../kernel/sql.ts';
+import { mask } from '../executions/masking.ts';
 import type { Json } from '../json.ts';
 import { answeredAlready, type AnswerReceipt, sendAnswer } from './answers.ts';
 import { checkAnswer } from './form.ts';
 import {
   findWorkitem,
   listOpenWorkitems,
+  type OpenedWorkitem,
   removeClaim,
   setClaim,
   type Workitem,
@@ -40,8 +42,10 @@ export function listWorkitems(ctx: EngineContext, filter: WorkitemFilter): Promi
   return listOpenWorkitems(onPool(ctx.pool), filter, nowIn(ctx));
 }
 
-export function readWorkitem(ctx: EngineContext, id: string): Promise<Workitem> {
-  return requireOpen(onPool(ctx.pool), id, nowIn(ctx));
+/** `isMasked`: without the values of an item that may have some of sealed fields. */
+export async function readWorkitem(ctx: EngineContext, id: string, isMasked = false): Promise<Workitem> {
+  const item = await requireOpen(ctx, id);
+  return isMasked && item.isSealed ? { ...item, title: item.name, input: mask } : item;
 }
 
 /** Claims an item, by default for an hour, or renews the claim. Returns the item as it is then. */
@@ -54,7 +58,7 @@ export async function claimWorkitem(
   const db = onPool(ctx.pool);
   const at = nowIn(ctx);
   const isClaimed = await setClaim(db, id, { actor, at, until: new Date(at.getTime() + forMs) });
-  const item = await requireOpen(db, id, at);
+  const item = await requireOpen(ctx, id);
   if (!isClaimed) throw claimedByOther(item);
   return item;
 }
@@ -62,7 +66,7 @@ export async function claimWorkitem(
 export async function releaseWorkitem(ctx: EngineContext, id: string, actor: string): Promise<Workitem> {
   const db = onPool(ctx.pool);
   const isReleased = await removeClaim(db, id, actor);
-  const item = await requireOpen(db, id, nowIn(ctx));
+  const item = await requireOpen(ctx, id);
   if (!isReleased && item.claimedBy !== null) throw claimedByOther(item);
   return item;
 }
@@ -74,7 +78,7 @@ export async function answerWorkitem(
   body: Json,
   person: Person,
 ): Promise<AnswerReceipt> {
-  const item = await requireOpen(onPool(ctx.pool), id, nowIn(ctx));
+  const item = await requireOpen(ctx, id);
   return answerItem(ctx, item, body, person);
 }
 
@@ -85,8 +89,8 @@ export function answerItem(ctx: EngineContext, item: Workitem, body: Json, perso
   return sendAnswer(ctx, item, { result: checked.answer, actor: person.actor });
 }
 
-async function requireOpen(db: Db, id: string, at: Date): Promise<Workitem> {
-  const item = await findWorkitem(db, id, at);
+async function requireOpen(ctx: EngineContext, id: string): Promise<OpenedWorkitem> {
+  const item = await findWorkitem({ db: onPool(ctx.pool), secrets: ctx.secrets, at: nowIn(ctx) }, id);
   if (item === undefined) throw new MillraceError('not_found', `work item not found: ${id}`);
   if (item.endedAt !== null) throw answeredAlready();
   return item;
