@@ -16,7 +16,7 @@ import { silent } from '../kernel/log.ts';
 import { onPool, sql } from '../kernel/sql.ts';
 import { makeTelemetry } from '../kernel/telemetry.ts';
 import { type CourierProcess, makeCourier } from './courier.ts';
-import type { TenantCourierTimes } from './tenant-courier.ts';
+import type { ServedTimes } from '../loader/served/served-tenant.ts';
 
 let fleet: Fleet;
 let couriers: CourierProcess[] = [];
@@ -65,7 +65,7 @@ function smallCourier(ctx: CourierContext): Courier {
   };
 }
 
-const fast: Partial<TenantCourierTimes> = {
+const fast: Partial<ServedTimes> = {
   idleMs: 300,
   checkedMs: 50,
   probeEveryMs: 100,
@@ -73,7 +73,7 @@ const fast: Partial<TenantCourierTimes> = {
   retry: { firstMs: 20, capMs: 50, jitter: 0 },
 };
 
-async function start(more: Partial<TenantCourierTimes> = {}, bus?: Engine['bus']) {
+async function start(more: Partial<ServedTimes> = {}, bus?: Engine['bus']) {
   const telemetry = makeTelemetry(() => {});
   const publish = async (): Promise<never> => Promise.reject(new Error('not here'));
   const loader = fleet.newLoader({ engines: [{ ...engine, bus: bus ?? { publish, courier: smallCourier } }] });
@@ -137,7 +137,8 @@ it('a tenant that is stopped by a person is no longer served', async () => {
   await until('a runs', () => courier.phases()['running'] === 1 || undefined);
   await setDesired(fleet.control, idOf('a'), 'off');
   fleet.hub.send('tenant', idOf('a'));
-  await until('a is forgotten', () => (courier.phases()['running'] ?? 0) === 0 || undefined);
+  await until('a has stopped', has('stop a'));
+  await until('a is forgotten', () => Object.keys(courier.phases()).length === 0 || undefined);
   expect(steps.at(-1)).toBe('stop a');
 });
 

@@ -11,6 +11,7 @@ import type { EngineContext } from '../contract/context.ts';
 import { contractNumber, type Engine } from '../contract/engine.ts';
 import type { DefinitionKey, TaskDefinition } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
+import { flowEngine } from '../flows/flow-engine.ts';
 import { makeRouter, problemResponse } from '../http/router.ts';
 import { cacheOf, readDefinitions } from '../jobs/task-definitions.ts';
 import { packageVersion } from '../kernel/process/package-files.ts';
@@ -50,6 +51,7 @@ export const engine: Engine = {
     publish,
     courier: (ctx) => makeCourier(ctx),
   },
+  flows: flowEngine,
 };
 
 function readHeldDefinitions(
@@ -82,8 +84,13 @@ async function migrateTenant(client: ClientBase): Promise<string[]> {
 const handlers: ApiHandlers<typeof tenantEndpoints> = { ...apiHandlers, ...applyHandlers };
 
 const route = makeRouter<typeof tenantEndpoints, ApiContext>(tenantEndpoints, handlers, (error, { ctx, request }) =>
-  ctx.log.error({ err: error, method: request.method, path: new URL(request.url).pathname }, 'request failed'),
+  ctx.log.error({ err: error, method: request.method, path: loggedPath(request) }, 'request failed'),
 );
+
+/** Without the token of an answer link, which is a secret. */
+function loggedPath({ url }: Request): string {
+  return new URL(url).pathname.replace(/^(\/answers\/).+$/, '$1…');
+}
 
 async function serve(request: Request, ctx: EngineContext, caller: Parameters<Engine['fetch']>[2]): Promise<Response> {
   const url = new URL(request.url);

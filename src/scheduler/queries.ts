@@ -124,9 +124,13 @@ export async function nextRetryAt(db: Db): Promise<Date | undefined> {
   );
 }
 
-export function takeBackRuns(db: Db, slackMs: number, at: Date): Promise<{ returned: number; failed: number }> {
+export function takeBackRuns(
+  db: Db,
+  slackMs: number,
+  at: Date,
+): Promise<{ returned: number; failed: number; owners: (string | null)[] | null }> {
   return db.one(sql`
-    select returned, failed from take_back_runs(${slackMs}::integer * interval '1 millisecond', ${at}::timestamptz)`);
+    select returned, failed, owners from take_back_runs(${slackMs}::integer * interval '1 millisecond', ${at}::timestamptz)`);
 }
 
 /** Whether workers hold any runs of this tenant. Usually they do not, and the sweep of leases can be skipped. */
@@ -157,4 +161,16 @@ export async function findReadyLanes(db: Db): Promise<{ lanes: string[] | undefi
            (select true from live where cancel and worker_id is not null order by worker_id limit 1) is not null as killed
       from (select lane from found where lane is not null limit ${maxLanes + 1}) as few`);
   return { lanes: lanes.length > maxLanes ? undefined : lanes, killed };
+}
+
+/** Whether messages to executions wait, and when the next timer of an execution that is not paused is due. */
+export async function readFlowsOutlook(db: Db, now: Date): Promise<{ inbox: boolean; nextDueAt: Date | null }> {
+  return db.one<{ inbox: boolean; nextDueAt: Date | null }>(sql`
+    select exists (select from inbox where at <= ${now}) as inbox,
+           (select timer.due_at
+              from timer
+              join execution on execution.id = timer.execution_id
+             where execution.status <> 1
+             order by timer.due_at
+             limit 1) as "nextDueAt"`);
 }

@@ -12,11 +12,10 @@ import { type ApiContext, type ApiHandlers, author, badRequest } from '../contex
 import type { runEndpoints } from './endpoints.ts';
 import { findEndFloor, findWindowEnd, firstId, listRuns, listRunsOfTasks, type Place } from './list-queries.ts';
 import { findRun, type FullRun } from './queries.ts';
-import { restrictToOwnRun } from '../tasks/task-scope.ts';
 import { type Written, toWire } from '../wire-times.ts';
 
 type Endpoints = typeof runEndpoints;
-type Keys = 'GET /api/runs' | 'GET /api/runs/{id}' | 'POST /api/runs/{id}/cancel';
+type Keys = 'GET /api/runs' | 'POST /api/runs/{id}/cancel';
 
 /** Maximum runs of the tenant that a page scans for matches. */
 const windowSize = 100_000;
@@ -107,16 +106,21 @@ export async function requireRun(ctx: ApiContext, id: string): Promise<FullRun> 
 type Outcome = 'cancelled' | 'cancelling' | 'finished';
 
 /** One statement, so the cancellation and its events are one commit. */
-async function cancelRun(db: Db, run: string, who: { actor: string; at: Date }): Promise<Outcome> {
-  const row = await db.one<{ outcome: Outcome }>(sql`
-    select outcome
+function cancelRun(
+  db: Db,
+  run: string,
+  who: { actor: string; at: Date },
+): Promise<{ outcome: Outcome; owners: (string | null)[] | null }> {
+  return db.one(sql`
+    select outcome, owners
       from cancel_run(${run}, ${who.actor}, ${who.at})`);
-  return row.outcome;
 }
 
 async function cancel({ params, caller }: Input<Endpoints['POST /api/runs/{id}/cancel']>, ctx: ApiContext) {
   await requireRun(ctx, params.id);
-  const outcome = await cancelRun(ctx.db, params.id, author(ctx, caller));
+  const { outcome, owners } = await cancelRun(ctx.db, params.id, author(ctx, caller));
+  // the execution whose node's run it was has an answer
+  if (owners !== null) ctx.conductors?.hint(ctx.tenant.id, owners);
   if (outcome === 'cancelling') {
     ctx.hints.send('events');
     const { id, lease } = await requireRun(ctx, params.id);
@@ -132,9 +136,5 @@ async function cancel({ params, caller }: Input<Endpoints['POST /api/runs/{id}/c
 
 export const runHandlers: ApiHandlers<Pick<Endpoints, Keys>> = {
   'GET /api/runs': list,
-  'GET /api/runs/{id}': async ({ params, caller }, ctx) => {
-    restrictToOwnRun(caller, params.id);
-    return renderRun(await requireRun(ctx, params.id));
-  },
   'POST /api/runs/{id}/cancel': cancel,
 };

@@ -2,12 +2,14 @@
  * Signals and other events: who takes them.
  *
  * 1. A signal is taken once: by the oldest `wait` that it fits, or else by the oldest `on`.
- * 2. A signal that fits nothing is kept for a day, and the next `wait` or `on` that it fits takes it. Nothing is lost by coming early.
+ * 2. A signal that fits nothing is kept for a day, and the next `wait` or `on` that it fits takes it. Nothing is lost by coming early:
+ *    if too many are kept already, a further one is refused.
  * 3. That a step with a tag was entered or left is heard by everything that listens at that moment, and not kept.
  */
-import type { Json, JsonObject } from '../json.ts';
+import { type Json, type JsonObject, sizeOf } from '../json.ts';
 import { type EventSpec, eventsOf, type Step } from '../language/step.ts';
 import { failureOf, flowLimits, type HeardEvent, type Run } from './run.ts';
+import type { EarlySignal, Refusal } from './state.ts';
 
 interface Listener {
   readonly nid: string;
@@ -31,15 +33,34 @@ function hears(run: Run, { nid, step }: Listener, event: HeardEvent): boolean {
   }
 }
 
-/** A signal has come. */
-export function hear(run: Run, name: string, payload: Json): void {
+/** A signal has come. Returns why it is refused. */
+export function hear(run: Run, name: string, payload: Json): Refusal | undefined {
   const event: HeardEvent = { kind: 'signal', name, payload };
   const all = listeners(run);
   const waits = all.filter(({ step }) => step.verb === 'wait');
   const handlers = all.filter(({ step }) => step.verb === 'on');
-  if ([...waits, ...handlers].some((listener) => hears(run, listener, event))) return;
-  const kept = run.draft.early.filter(({ atMs }) => atMs > run.nowMs - flowLimits.earlyMs);
-  run.draft.early = [...kept, { name, payload, atMs: run.nowMs }].slice(-flowLimits.earlySignals);
+  if ([...waits, ...handlers].some((listener) => hears(run, listener, event))) return undefined;
+  const kept = recentSignals(run);
+  const chars = sizeOf(payload, flowLimits.earlyChars);
+  if (!hasRoom(kept, chars))
+    return { code: 'too_many_signals', detail: `${kept.length} signals that no step waits for are kept already` };
+  run.draft.early = [...kept, { name, payload, atMs: run.nowMs, chars }];
+  return undefined;
+}
+
+/** Whether a signal that nothing waits for could be kept. */
+export function canKeep(run: Run, payload: Json): boolean {
+  return hasRoom(recentSignals(run), sizeOf(payload, flowLimits.earlyChars));
+}
+
+function recentSignals({ draft, nowMs }: Run): readonly EarlySignal[] {
+  const isRecent = ({ atMs }: EarlySignal): boolean => atMs > nowMs - flowLimits.earlyMs;
+  return draft.early.every(isRecent) ? draft.early : draft.early.filter(isRecent);
+}
+
+function hasRoom(kept: readonly EarlySignal[], chars: number): boolean {
+  const together = kept.reduce((sum, signal) => sum + signal.chars, chars);
+  return kept.length < flowLimits.earlySignals && together <= flowLimits.earlyChars;
 }
 
 /** A step with a tag was entered or left. */

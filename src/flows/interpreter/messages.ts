@@ -2,13 +2,8 @@
 import { setResult } from './fields.ts';
 import { finish, guard, retry, settle, workEnded } from './node-life.ts';
 import { checkSize, type Run } from './run.ts';
-import type { Operation, TaskAnswer } from './state.ts';
-
-/** Why a message has no effect; undefined: it has one. */
-export interface Refusal {
-  readonly code: 'over' | 'no_such_node' | 'no_incident' | 'too_late' | 'too_early' | 'not_paused' | 'paused';
-  readonly detail: string;
-}
+import { swap } from './swapping.ts';
+import type { Operation, Refusal, TaskAnswer } from './state.ts';
 
 function refuse(code: Refusal['code'], detail: string): Refusal {
   return { code, detail };
@@ -75,6 +70,11 @@ export function operate(run: Run, operation: Operation): Refusal | undefined {
     case 'cancel':
     case 'kill': {
       const nid = operation.nid ?? rootOf(run);
+      // it was accepted and not launched yet
+      if (nid === undefined && run.draft.counters.visits === 0) {
+        run.draft.ending = { kind: 'cancelled' };
+        return undefined;
+      }
       if (nid === undefined || run.draft.node(nid) === undefined) return missing(operation.nid);
       settle(run, nid, { kind: operation.action });
       return undefined;
@@ -83,6 +83,8 @@ export function operate(run: Run, operation: Operation): Refusal | undefined {
       return retryIncident(run, operation.nid);
     case 'skip':
       return skip(run, operation);
+    case 'swap':
+      return swap(run, operation);
     case 'fields':
       for (const [key, value] of Object.entries(operation.fields)) run.draft.setField(key, value);
       return undefined;

@@ -6,7 +6,7 @@ import type { Compiled } from '../expression/expression.ts';
 import { ExpressionError } from '../expression/values.ts';
 import { isObject, type Json, type JsonObject, sizeOf } from '../json.ts';
 import { durationMs } from '../language/read-duration.ts';
-import type { Flow, Step } from '../language/step.ts';
+import type { Flow, Step, TaskWork } from '../language/step.ts';
 import type { Draft } from './draft.ts';
 import type { Effect } from './effects.ts';
 import { resultOf, scopeOf, setResult } from './fields.ts';
@@ -18,12 +18,16 @@ export interface Circumstances {
   /** Makes chance repeatable: the same run has the same pauses. */
   readonly seed: string;
   readonly execution: { readonly id: string; readonly key: string | null };
+  /** How many executions called each other until this one. */
+  readonly depth: number;
   /** After so many inner messages, the rest is left for the next run. */
   readonly maxMessages: number;
   /** Whether the time for this run is over. */
   isSpent(): boolean;
   /** The link by which a person, or a receiver of a callback, answers a task. */
   link(nid: string, attempt: number): string;
+  /** An id for what this attempt of a node creates. The same one whenever it is asked for. */
+  newId(nid: string, attempt: number): string;
 }
 
 /** A step fails with this error. */
@@ -43,11 +47,17 @@ export class StepFailure extends Error {
 
 export const flowLimits = {
   nodes: 10_000,
+  /** Executions that call each other. */
+  depth: 64,
   /** Characters of one value, as JSON. */
   valueChars: 1024 * 1024,
+  /** Signals that nothing waits for yet, and their payloads together. */
   earlySignals: 1_000,
+  earlyChars: 4 * 1024 * 1024,
   earlyMs: 24 * 3_600_000,
   seen: 1_000,
+  /** Messages that wait while the execution is paused. Answers and timers are always kept: there is one for each node. */
+  heldMessages: 1_000,
   /** Events that wait for a handler that handles one after the other. */
   queuedEvents: 1_000,
 } as const;
@@ -78,8 +88,15 @@ export type HeardEvent =
   | { readonly kind: 'signal'; readonly name: string; readonly payload: Json }
   | { readonly kind: 'entered' | 'left'; readonly tag: string };
 
-export class Run {
+/** A document that was swapped in, and its flow. */
+export interface Swapped {
   readonly flow: Flow;
+  readonly document: JsonObject;
+}
+
+export class Run {
+  #flow: Flow;
+  #swapped: Swapped | null = null;
   readonly draft: Draft;
   readonly how: Circumstances;
   readonly rules: (step: Step) => VerbRules;
@@ -88,10 +105,24 @@ export class Run {
   #chance = 0;
 
   constructor(flow: Flow, draft: Draft, how: Circumstances, rules: (step: Step) => VerbRules) {
-    this.flow = flow;
+    this.#flow = flow;
     this.draft = draft;
     this.how = how;
     this.rules = rules;
+  }
+
+  get flow(): Flow {
+    return this.#flow;
+  }
+
+  get swapped(): Swapped | null {
+    return this.#swapped;
+  }
+
+  /** The execution follows another document from here on. */
+  swapTo(flow: Flow, document: JsonObject): void {
+    this.#flow = flow;
+    this.#swapped = { flow, document };
   }
 
   get nowMs(): number {
@@ -133,7 +164,7 @@ export class Run {
     const links: Record<string, Json> = {};
     for (const [nid, { at, attempt, phase }] of Object.entries(this.draft.nodes)) {
       const step = this.flow.byPosition.get(at);
-      if (step?.verb === 'task' && step.work.kind === 'human' && phase === 'run')
+      if (step?.verb === 'task' && isAnsweredByLink(step.work) && phase === 'run')
         links[step.name] = this.how.link(nid, attempt);
     }
     return links;
@@ -213,6 +244,11 @@ export class Run {
     hash = Math.imul(hash, 2_246_822_507);
     return ((hash ^ (hash >>> 13)) >>> 0) / 2 ** 32;
   }
+}
+
+/** People, and receivers of callbacks, answer by a link. */
+function isAnsweredByLink(work: TaskWork): boolean {
+  return work.kind === 'human' || (work.kind === 'run' && work.callback !== null);
 }
 
 /** The error of a step that an exception stands for. Any other exception is a fault of ours, and is thrown on. */

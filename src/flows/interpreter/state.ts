@@ -85,12 +85,17 @@ export interface EarlySignal {
   readonly name: string;
   readonly payload: Json;
   readonly atMs: number;
+  /** Of the payload as JSON, about. */
+  readonly chars: number;
 }
 
 export type Ending =
   | { readonly kind: 'done' }
   | { readonly kind: 'failed'; readonly error: FlowError }
   | { readonly kind: 'cancelled' };
+
+/** How the last visit of a step ended. `skipped`: its `when` did not hold. `left`: by a `break` or `continue`. */
+export type EndedAs = 'done' | 'skipped' | 'failed' | 'cancelled' | 'left';
 
 export interface Counters {
   readonly visits: number;
@@ -111,6 +116,8 @@ export interface FlowState {
   readonly left: readonly Inner[];
   /** Ids of signals and operations that were taken, oldest first. */
   readonly seen: readonly { readonly id: string; readonly atMs: number }[];
+  /** By position: how the steps that have ended did so the last time. Only views of people read it. */
+  readonly ended: Readonly<Record<string, EndedAs>>;
   readonly counters: Counters;
   readonly isPaused: boolean;
   readonly ending: Ending | null;
@@ -152,16 +159,50 @@ export type Operation =
   | { readonly action: 'pause' | 'resume' }
   | { readonly action: 'retry'; readonly nid: string }
   | { readonly action: 'skip'; readonly nid: string; readonly result: Json }
-  | { readonly action: 'fields'; readonly fields: JsonObject };
+  | { readonly action: 'fields'; readonly fields: JsonObject }
+  | {
+      readonly action: 'swap';
+      /** The whole new document. */
+      readonly document: JsonObject;
+      /** Positions of the replaced steps, the same in both documents. */
+      readonly at: readonly string[];
+      /** Stops tasks that are under way inside of them. */
+      readonly force: boolean;
+      readonly fields?: JsonObject;
+    };
+
+/** The state in which an execution begins that is the fork of another one. */
+export interface Fork {
+  readonly state: FlowState;
+  /** Positions of replaced steps. */
+  readonly at?: readonly string[];
+}
 
 /** What comes from outside. */
 export type MessageBody =
-  | { readonly point: 'launch'; readonly input: Json }
+  | { readonly point: 'launch'; readonly input: Json; readonly fork?: Fork }
   | ({ readonly point: 'answer' } & TaskAnswer)
   | { readonly point: 'timer'; readonly name: string; readonly generation: number }
   | { readonly point: 'signal'; readonly name: string; readonly payload: Json }
   | { readonly point: 'operate'; readonly operation: Operation }
   | { readonly point: 'continue' };
+
+/** Why a message has no effect. */
+export interface Refusal {
+  readonly code:
+    | 'over'
+    | 'no_such_node'
+    | 'no_incident'
+    | 'too_late'
+    | 'too_early'
+    | 'not_paused'
+    | 'paused'
+    | 'too_many_signals'
+    | 'bad_document'
+    | 'task_running'
+    | 'undo_recorded';
+  readonly detail: string;
+}
 
 export const blankState: FlowState = {
   format: 1,
@@ -173,6 +214,7 @@ export const blankState: FlowState = {
   early: [],
   left: [],
   seen: [],
+  ended: {},
   counters: { visits: 0, generations: 0 },
   isPaused: false,
   ending: null,

@@ -2,7 +2,7 @@
 import { type Json, isList, type JsonObject } from '../../json.ts';
 import { durationMs, momentMs } from '../../language/read-duration.ts';
 import type { EventSpec, OnStep, SignalStep, WaitStep } from '../../language/step.ts';
-import { factsOf, fits, payloadOf, takeEarly } from '../hearing.ts';
+import { canKeep, factsOf, fits, payloadOf, takeEarly } from '../hearing.ts';
 import { firstPlanned, passedTimes } from '../recurring.ts';
 import { checkSize, flowLimits, type Run, StepFailure, type VerbRules } from '../run.ts';
 
@@ -41,8 +41,7 @@ export const on: VerbRules<OnStep> = {
   },
   heard(run, nid, step, event) {
     if (run.memory(nid)['isDeaf'] === true || !fits(run, nid, step.event, event)) return false;
-    accept(run, nid, step, factsOf(event));
-    return true;
+    return accept(run, nid, step, factsOf(event));
   },
   ticked(run, nid, step, { plannedMs }) {
     const { event } = step;
@@ -51,7 +50,9 @@ export const on: VerbRules<OnStep> = {
     const { handled, nextMs } = passedTimes(event, plannedMs, run.nowMs, period);
     for (const atMs of handled) {
       if (run.memory(nid)['isDeaf'] === true) return;
-      accept(run, nid, step, { name: event.kind, planned_at: new Date(atMs).toISOString() });
+      const facts = { name: event.kind, planned_at: new Date(atMs).toISOString() };
+      if (!accept(run, nid, step, facts))
+        throw new StepFailure('too_many_events', `more than ${flowLimits.queuedEvents} events wait to be handled`);
     }
     if (nextMs !== undefined && run.memory(nid)['isDeaf'] !== true) run.arm(nid, 'tick', nextMs, nextMs);
   },
@@ -62,22 +63,22 @@ export const on: VerbRules<OnStep> = {
     if (next !== undefined) {
       run.remember(nid, { queue: rest });
       begin(run, nid, step, next);
+      if (rest.length < flowLimits.queuedEvents / 2) takeEarly(run, nid, step);
     } else if (run.memory(nid)['isDeaf'] === true && run.memory(nid)['running'] === 0) run.complete(nid);
   },
 };
 
-function accept(run: Run, nid: string, step: OnStep, event: JsonObject): void {
+/** Returns false if too many events wait to be handled: a signal is then kept for later. */
+function accept(run: Run, nid: string, step: OnStep, event: JsonObject): boolean {
   const { taken, running, queue = [] } = run.memory(nid);
+  const waiting = isList(queue) ? queue : [];
+  if (waiting.length >= flowLimits.queuedEvents) return false;
   const count = Number(taken) + 1;
   run.remember(nid, { taken: count, isDeaf: step.count !== null && count >= step.count });
   if (!step.inOrder || running === 0) {
     begin(run, nid, step, event);
-    return;
-  }
-  const waiting = isList(queue) ? queue : [];
-  if (waiting.length >= flowLimits.queuedEvents)
-    throw new StepFailure('too_many_events', `more than ${flowLimits.queuedEvents} events wait to be handled`);
-  run.remember(nid, { queue: [...waiting, event] });
+  } else run.remember(nid, { queue: [...waiting, event] });
+  return true;
 }
 
 function begin(run: Run, nid: string, { body }: OnStep, event: Json): void {
@@ -91,8 +92,10 @@ export const signal: VerbRules<SignalStep> = {
     const payload = run.evaluate(nid, step.payload);
     checkSize(payload);
     const to = step.to === null ? null : run.evaluateText(nid, step.to, 'the receiver of a signal');
-    if (to === null || to === run.how.execution.id) run.todo.push({ do: 'hear', name, payload });
-    else run.effects.push({ kind: 'signal', to, name, payload });
+    if (to === null || to === run.how.execution.id) {
+      if (!canKeep(run, payload)) throw new StepFailure('too_many_signals', 'too many signals wait to be heard');
+      run.todo.push({ do: 'hear', name, payload });
+    } else run.effects.push({ kind: 'signal', to, name, payload });
     run.complete(nid);
   },
 };
