@@ -5,6 +5,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+/** @type {(code: string, message: string) => Error} */
 function problem(code, message) {
   return Object.assign(new Error(message), { code });
 }
@@ -18,12 +19,14 @@ async function until(path, signal) {
 export default {
   'reserve-stock': ({ items }) => ({ id: `r-${items.length}` }),
   'release-stock': () => null,
+  /** @type {(input: { amount: number, card: string }, context: { attempt: number }) => unknown} */
   charge({ amount, card }, { attempt }) {
     if (card === 'expired') throw problem('card_expired', 'the card has expired');
     if (attempt === 1) throw problem('timeout', 'the bank does not answer');
     return { id: 'p-1', amount };
   },
   refund: () => null,
+  /** @type {(input: { folder: string, to: string }) => unknown} */
   invoice({ folder, to }) {
     if (!existsSync(join(folder, 'mail')))
       throw problem('smtp_failed', 'the mail server refuses the message: mailbox full');
