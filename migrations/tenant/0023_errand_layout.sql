@@ -44,3 +44,6 @@ alter table errand
   -- a transaction has its number before it draws one for an errand, so it is known when none below a number can appear any more
   alter column id set default case when pg_current_xact_id() is null then 0 else nextval('errand_seq') end,
   set (fillfactor = 90);
+
+-- what the limit by bytes has dropped for a subscriber, among all its dead letters
+create index dead_letter_dropped on dead_letter (subscriber_id, first_seq) where code = 'dropped';

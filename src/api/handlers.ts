@@ -1,5 +1,6 @@
 /** All handlers of a tenant's endpoints, except those for job documents (apply.ts). */
 import { activityHandlers } from './overview/activity.ts';
+import { answerHandlers } from './answers/handlers.ts';
 import { auditOf } from './audit/handlers.ts';
 import { backfillHandlers } from './backfills/handlers.ts';
 import { busSubscriberHandlers } from './bus/handlers.ts';
@@ -58,6 +59,7 @@ export const apiHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
   ...busSubscriberHandlers,
   ...topicHandlers,
   ...errandHandlers,
+  ...answerHandlers,
   ...flowHandlers,
   ...executionHandlers,
   ...workitemHandlers,

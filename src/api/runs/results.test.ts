@@ -128,7 +128,7 @@ describe('a run of a node', () => {
       env: { 'X-A': '1', 'X-B': { stash: 'b' } },
       body: { id: 7 },
       expect: null,
-      answer_url: 'https://m.test/answers/mrl_secret',
+      answer_url: 'https://m.test/answers/mra_secret',
     };
     const run = await startNode({ runtime });
     const found = await api.call('GET /api/runs/{id}/environment', { params: { id: run } });
@@ -142,7 +142,7 @@ describe('a run of a node', () => {
       ],
     });
     expect(found.variables).toHaveLength(2);
-    expect(JSON.stringify(found)).not.toContain('mrl_secret');
+    expect(JSON.stringify(found)).not.toContain('mra_secret');
   });
 
   it('whose params and project are gone is still shown', async () => {

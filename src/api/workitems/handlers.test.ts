@@ -83,8 +83,11 @@ it("work items are listed a page at a time, by assignee, and one's own", async (
 
 it('long forms make short pages, and no item is left out', async () => {
   const who = newId();
-  const title = 'x'.repeat(600_000);
-  await api.apply({ flow: 'long', steps: [{ task: 't', human: { assignee: who, title }, timeout: '1d' }] });
+  const form = { choice: Array.from({ length: 600 }, (_, i) => `${i}${'x'.repeat(1_000)}`) };
+  await api.apply({
+    flow: 'long',
+    steps: [{ task: 't', human: { assignee: who, title: 'one', form }, timeout: '1d' }],
+  });
   for (let i = 0; i < 3; i++) await api.launch('long');
   const seen: string[] = [];
   for (let cursor: string | null | undefined; cursor !== null; ) {

@@ -155,6 +155,7 @@ begin
     on conflict (execution_id, name) do update set topic = excluded.topic;
   end if;
   if p_done_nids is not null then
+    -- kept with its execution, so that a second answer is told that the task has ended
     update workitem w set ended_at = p_at
       from unnest(p_done_ids, p_done_nids, p_done_attempts) as u (id, nid, attempt)
      where w.execution_id = u.id and w.nid = u.nid and w.attempt = u.attempt and w.ended_at is null;

@@ -161,7 +161,7 @@ describe('add engine', () => {
     await expect(addEngine(home, tarball)).rejects.toMatchObject({
       code: 'bad_request',
       message: textWith(
-        'both.tar cannot be unpacked: the name "dist/engine.js" in it is too long, or belongs to a file',
+        'both.tar cannot be unpacked: the name "package/dist/engine.js" in it is too long, or belongs to a file',
       ),
     });
     expect(await inside()).toEqual([]);

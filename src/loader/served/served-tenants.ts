@@ -85,7 +85,7 @@ export class ServedTenants<S extends TenantService> {
     if (!this.#tenants.has(tenantId)) await this.#listing.catch(() => {});
     // a tenant that was just created
     if (!this.#tenants.has(tenantId) && performance.now() - this.#listedMs >= relistEveryMs) await this.#list();
-    return this.#tenants.get(tenantId)?.demand();
+    return this.#tenants.get(tenantId)?.demand(() => !this.#isStopping);
   }
 
   /** The services that run now. */

@@ -96,12 +96,12 @@ describe('the request', () => {
     const { facts, ...task } = taskOf({ url: base });
     const node = { execution: 'e', id: '0_1-3', name: 'send' };
     const ofNode = { ...facts, instant: null, task: null, job: null, attempt: 2, node };
-    const work = { ...task.work, answerUrl: 'https://m.test/answers/mrl_x' } as Task['work'];
+    const work = { ...task.work, answerUrl: 'https://m.test/answers/mra_x' } as Task['work'];
     const output = new Recorder();
     await open.run({ ...task, work, facts: ofNode }, output, never);
     expect(got[0]?.headers).toMatchObject({
       'idempotency-key': 'e/0_1-3/2',
-      'millrace-answer-url': 'https://m.test/answers/mrl_x',
+      'millrace-answer-url': 'https://m.test/answers/mra_x',
     });
     expect(output.text()).toContain('> millrace-answer-url: ***\n');
   });

@@ -1,6 +1,7 @@
 /** `millrace flow patch|fork`: changing a live execution, and starting another one from its state. */
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { CallFailed } from '../../../http/client.ts';
 import { isRecord } from '../../../kernel/text/path.ts';
 import { renderChanges } from '../../print/diff.ts';
 import { byArgument } from '../../session/arguments.ts';
@@ -111,7 +112,13 @@ async function patchExecution(
   if (change.fields === undefined && change.swap === undefined) throw new UsageError('give --set or --swap');
   const server = await session.connect();
   const body = { ...change, dry_run: flags.dryRun, force: flags.force };
-  const answer = await byArgument(server.tenant('PATCH /api/executions/{id}', { params: { id }, body }), argumentNames);
+  const patching = server.tenant('PATCH /api/executions/{id}', { params: { id }, body });
+  const answer = await byArgument(patching, argumentNames).catch((error: unknown) => {
+    const isConflict = error instanceof CallFailed && error.status === 409;
+    if (isConflict && change.swap !== undefined && !flags.force)
+      session.out.note('--force also cancels tasks that are under way inside a replaced step');
+    throw error;
+  });
   if (session.out.json) return session.out.answer(answer, () => {});
   showDiff(session, answer.diff);
   showOutcome(session, answer, flags.dryRun ? 'nothing was changed: this was a dry run' : 'changed');

@@ -171,7 +171,8 @@ function printItem(out: Output, item: Item): void {
       ]),
     );
   }
-  const fields = item.form.filter(({ required }) => required).map(({ name }) => ` ${name}=…`);
+  const required = item.form.filter((field) => field.required);
+  const fields = (required.length > 0 ? required : item.form).map(({ name }) => ` ${name}=…`);
   out.line('');
   out.line(`${out.paint('dim', 'answer:')} ${oneLine(`millrace workitems answer ${item.id}${fields.join('')}`)}`);
 }
