@@ -29,6 +29,17 @@ const failing = z.object({
   finished_at: time,
 });
 
+/** An execution of a flow that waits for a repair. */
+const incident = z.object({
+  execution: id,
+  flow: z.string(),
+  key: z.string().nullable(),
+  /** Of its last incident; null: the log does not have it any more. */
+  node: z.string().nullable(),
+  code: z.string().nullable(),
+  since: time,
+});
+
 const coming = z.object({
   trigger: z.object({ id, name: z.string() }),
   job: jobName,
@@ -60,7 +71,7 @@ const minute = z.object({
 });
 
 const hit = z.object({
-  kind: z.enum(['project', 'job', 'task', 'trigger', 'run', 'worker', 'backfill']),
+  kind: z.enum(['project', 'job', 'task', 'trigger', 'run', 'worker', 'backfill', 'flow', 'execution']),
   id,
   name: z.string(),
   /** The job and project that the hit belongs to. */
@@ -84,6 +95,8 @@ export const overviewEndpoints = endpoints({
       counted_up_to: z.int(),
       late: z.array(late),
       failing: z.array(failing),
+      /** `total` counts executions, up to 100. The newest come first. */
+      incidents: z.object({ total: z.int(), items: z.array(incident) }),
       next: z.array(coming),
       health,
     }),
@@ -104,7 +117,7 @@ export const overviewEndpoints = endpoints({
   'GET /api/search': {
     ...view,
     summary:
-      'Projects, jobs, tasks and triggers whose names contain every word of `q`, the best first; or the object with the id `q`',
+      'Projects, jobs, tasks, triggers and flows whose names contain every word of `q`, the best first; or the object with the id `q`; or the execution with the key `q`',
     query: z.object({ q: z.string().trim().min(1).max(200), limit: limit(20) }),
     answer: z.object({ items: z.array(hit) }),
   },

@@ -8,6 +8,7 @@ import { specOf } from '../../scheduler/trigger-schedule.ts';
 import type { ApiContext, ApiHandlers } from '../context.ts';
 import { countedUpTo, type overviewEndpoints } from './endpoints.ts';
 import type { Part } from '../explain/findings.ts';
+import { listIncidents } from './incidents.ts';
 import { fleetTimes } from '../fleet/handlers.ts';
 import * as queries from './queries.ts';
 
@@ -126,10 +127,11 @@ export const overviewHandlers: ApiHandlers<Endpoints> = {
     const nowMs = ctx.time.now();
     const health = await healthOf(ctx);
     const triggers = await readNextTriggers(ctx);
-    const [counts, late, failed] = await Promise.all([
+    const [counts, late, failed, incidents] = await Promise.all([
       queries.countLive(ctx.db),
       lateAmong(ctx, triggers, nowMs),
       queries.listFailing(ctx.db),
+      listIncidents(ctx.db),
     ]);
     // without a scheduler, nothing will fire
     const next = health.schedulers.up === 0 ? [] : triggers.flatMap((trigger) => comingInstant(trigger, nowMs));
@@ -139,6 +141,7 @@ export const overviewHandlers: ApiHandlers<Endpoints> = {
       counted_up_to: countedUpTo,
       late,
       failing: failed.map(failing),
+      incidents,
       next: firstBy(next, (each) => each.due),
       health,
     };

@@ -7,7 +7,7 @@ import { type Db, empty, type Sql, sql } from '../../kernel/sql.ts';
 import { liveColumns, runColumns, withNames } from '../runs/queries.ts';
 
 export type HitRow = {
-  readonly kind: 'project' | 'job' | 'task' | 'trigger' | 'run' | 'backfill';
+  readonly kind: 'project' | 'job' | 'task' | 'trigger' | 'run' | 'backfill' | 'flow' | 'execution';
   readonly id: string;
   readonly name: string;
   readonly job_id: string | null;
@@ -98,6 +98,10 @@ export function findByWords(db: Db, wanted: Wanted): Promise<HitRow[]> {
         from job
         join project on project.id = job.project_id
        where job.deleted_at is null and ${holds(sql`job.name`, jobPath)}`;
+  const flows = sql`
+      select 'flow' as kind, flow.id, flow.name, ${ofNothing}, flow.name as path
+        from flow
+       where flow.deleted_at is null and ${holds(sql`flow.name`, sql`flow.name`)}`;
   return db.rows<HitRow>(sql`
     with place as materialized (${places})
     select hit.kind, hit.id, hit.name, hit.job_id, hit.job_name, hit.project_id, hit.project_name
@@ -109,9 +113,23 @@ export function findByWords(db: Db, wanted: Wanted): Promise<HitRow[]> {
         ${best(2, partsOf('task', sql`task`, lowered, wanted), wanted)}
         union all
         ${best(3, partsOf('trigger', sql`trigger`, lowered, wanted), wanted)}
+        union all
+        ${best(4, flows, wanted)}
+        union all
+        ${best(5, executionsWhere(sql`execution.key = ${wanted.text}`), wanted)}
       ) as hit
      order by hit.rank, hit.place, length(hit.name), hit.path, hit.id
      limit ${wanted.limit}`);
+}
+
+/** Executions are named by their flow and their key. */
+function executionsWhere(condition: Sql): Sql {
+  return sql`
+      select 'execution' as kind, execution.id, flow.name || coalesce(' ' || execution.key, '') as name, ${ofNothing},
+             coalesce(execution.key, '') as path
+        from execution
+        join flow on flow.id = execution.flow_id
+       where ${condition}`;
 }
 
 /** Any object with this id. Runs and backfills of deleted jobs are found as well. */
@@ -148,5 +166,12 @@ export function findById(db: Db, id: string): Promise<HitRow[]> {
       from backfill
       join job on job.id = backfill.job_id
       join project on project.id = job.project_id
-     where backfill.id = ${id}`);
+     where backfill.id = ${id}
+    union all
+    select 'flow', flow.id, flow.name, ${ofNothing}
+      from flow
+     where flow.id = ${id} and flow.deleted_at is null
+    union all
+    select own.kind, own.id, own.name, own.job_id, own.job_name, own.project_id, own.project_name
+      from (${executionsWhere(sql`execution.id = ${id}`)}) as own`);
 }

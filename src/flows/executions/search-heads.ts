@@ -56,7 +56,7 @@ async function searchUnended(db: Db, filter: HeadFilter, walk: number): Promise<
     with live as materialized (${live})
     select ${headColumns}
       from live
-      join execution e on e.id = live.id
+     cross join lateral ${rowOf(sql`live.id`)} as e
       join flow f on f.id = e.flow_id
      where ${allOf([...conditionsOf(filter), ...bounds(sql`e.id`, filter)])}
      order by e.id desc
@@ -76,7 +76,7 @@ async function walkIndex(db: Db, filter: HeadFilter, walk: number): Promise<Head
       left join lateral (
         select ${headColumns}
           from walked
-          join execution e on e.id = walked.id
+         cross join lateral ${rowOf(sql`walked.id`)} as e
           join flow f on f.id = e.flow_id
          where ${allOf(conditionsOf(filter))}
          order by e.id desc
@@ -85,6 +85,11 @@ async function walkIndex(db: Db, filter: HeadFilter, walk: number): Promise<Head
   const found = rows.filter((row): row is WalkedRow & HeadRow => row.id !== null);
   const [extent] = rows;
   return pageOf(found, filter.limit, extent !== undefined && extent.walked >= walk ? extent.floor : null);
+}
+
+/** Read one by one: `offset 0` keeps the planner from scanning the table for a rare status. */
+function rowOf(id: Sql): Sql {
+  return sql`(select own.* from execution own where own.id = ${id} offset 0)`;
 }
 
 /** `end`: where a walk has stopped; null: at the last one. */

@@ -32,6 +32,8 @@ const pages: Readonly<Record<Hit['kind'], (hit: Hit) => string>> = {
   backfill: ({ id, job }) => `/jobs/${job?.id}/backfills?backfill=${id}`,
   run: ({ id }) => `/runs/${id}`,
   worker: ({ id }) => `/workers/${id}`,
+  flow: ({ name }) => `/flows/${encodeURIComponent(name)}`,
+  execution: ({ id }) => `/executions/${id}`,
 };
 
 function foundOf(hit: Hit): Found {
