@@ -136,24 +136,36 @@ async function findOne({ db, secrets, at }: Find, condition: Sql): Promise<Opene
   return { ...row, title: typeof title === 'string' ? title : row.title, form, input, isSealed: true };
 }
 
-/** Claims it, or renews the claim, unless another actor has one. Returns whether that worked. */
-export async function setClaim(
+/** What an event about a work item says. */
+export type ChangedItem = {
+  readonly execution: string;
+  readonly nid: string;
+  readonly name: string;
+  readonly flow: string;
+};
+
+const changedItem = sql`
+    returning w.execution_id as execution, w.nid, w.name,
+              (select f.name from execution e join flow f on f.id = e.flow_id where e.id = w.execution_id) as flow`;
+
+/** Claims it, or renews the claim, unless another actor has one. Undefined: that did not work. */
+export function setClaim(
   db: Db,
   id: string,
   { actor, at, until }: { readonly actor: string; readonly at: Date; readonly until: Date },
-): Promise<boolean> {
-  const changed = await db.exec(sql`
-    update workitem
+): Promise<ChangedItem | undefined> {
+  return db.maybeOne<ChangedItem>(sql`
+    update workitem w
        set claimed_by = ${actor}, claimed_until = ${until}
-     where id = ${id} and ended_at is null
-       and (claimed_by is null or claimed_by = ${actor} or claimed_until <= ${at})`);
-  return changed > 0;
+     where w.id = ${id} and w.ended_at is null
+       and (w.claimed_by is null or w.claimed_by = ${actor} or w.claimed_until <= ${at})
+    ${changedItem}`);
 }
 
-/** Ends the claim of an actor. Returns whether it had one. */
-export async function removeClaim(db: Db, id: string, actor: string): Promise<boolean> {
-  const changed = await db.exec(sql`
-    update workitem set claimed_by = null, claimed_until = null
-     where id = ${id} and ended_at is null and claimed_by = ${actor}`);
-  return changed > 0;
+/** Ends the claim of an actor. Undefined: it had none. */
+export function removeClaim(db: Db, id: string, actor: string): Promise<ChangedItem | undefined> {
+  return db.maybeOne<ChangedItem>(sql`
+    update workitem w set claimed_by = null, claimed_until = null
+     where w.id = ${id} and w.ended_at is null and w.claimed_by = ${actor}
+    ${changedItem}`);
 }

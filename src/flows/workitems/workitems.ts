@@ -8,12 +8,14 @@
  */
 import type { EngineContext } from '../../contract/context.ts';
 import { type Fault, MillraceError } from '../../errors.ts';
+import { type Recording, recording } from '../../events/append.ts';
 import { onPool } from '../../kernel/sql.ts';
 import { mask } from '../executions/masking.ts';
 import type { Json } from '../json.ts';
 import { answeredAlready, type AnswerReceipt, sendAnswer } from './answers.ts';
 import { checkAnswer } from './form.ts';
 import {
+  type ChangedItem,
   findWorkitem,
   listOpenWorkitems,
   type OpenedWorkitem,
@@ -48,27 +50,58 @@ export async function readWorkitem(ctx: EngineContext, id: string, isMasked = fa
   return isMasked && item.isSealed ? { ...item, title: item.name, input: mask } : item;
 }
 
+export interface Claim {
+  /** The person who is to answer. */
+  readonly claimer: string;
+  /** Who claims it in the name of that person. */
+  readonly actor: string;
+  readonly forMs?: number;
+}
+
 /** Claims an item, by default for an hour, or renews the claim. Returns the item as it is then. */
 export async function claimWorkitem(
   ctx: EngineContext,
   id: string,
-  actor: string,
-  forMs: number = claimMs,
+  { claimer, actor, forMs = claimMs }: Claim,
 ): Promise<Workitem> {
   const db = onPool(ctx.pool);
   const at = nowIn(ctx);
-  const isClaimed = await setClaim(db, id, { actor, at, until: new Date(at.getTime() + forMs) });
+  const until = new Date(at.getTime() + forMs);
+  const changed = await recording(db, { actor, at }, async (tx) => {
+    const claimed = await setClaim(tx, id, { actor: claimer, at, until });
+    if (claimed !== undefined) recordClaim(tx, 'workitem.claimed', id, claimed, claimer);
+    return claimed;
+  });
   const item = await requireOpen(ctx, id);
-  if (!isClaimed) throw claimedByOther(item);
+  if (changed === undefined) throw claimedByOther(item);
   return item;
 }
 
-export async function releaseWorkitem(ctx: EngineContext, id: string, actor: string): Promise<Workitem> {
+/** Ends the claim of a person. */
+export async function releaseWorkitem(
+  ctx: EngineContext,
+  id: string,
+  { claimer, actor }: Pick<Claim, 'claimer' | 'actor'>,
+): Promise<Workitem> {
   const db = onPool(ctx.pool);
-  const isReleased = await removeClaim(db, id, actor);
+  const at = nowIn(ctx);
+  const changed = await recording(db, { actor, at }, async (tx) => {
+    const released = await removeClaim(tx, id, claimer);
+    if (released !== undefined) recordClaim(tx, 'workitem.released', id, released, claimer);
+    return released;
+  });
   const item = await requireOpen(ctx, id);
-  if (!isReleased && item.claimedBy !== null) throw claimedByOther(item);
+  if (changed === undefined && item.claimedBy !== null) throw claimedByOther(item);
   return item;
+}
+
+function recordClaim(tx: Recording, type: string, id: string, item: ChangedItem, claimer: string): void {
+  const { flow, execution, nid: node, name } = item;
+  tx.record('millrace_executions', {
+    type,
+    subject: execution,
+    body: { flow, workitem: id, node, task: name, claimer },
+  });
 }
 
 /** Sends the answer of a person to the execution. Faults have paths such as `body.approved`. */

@@ -7,6 +7,7 @@ import { parseJsonText, readJsonFlag } from '../../session/json-value.ts';
 interface FormField {
   readonly name: string;
   readonly type: string;
+  readonly choices: readonly (string | number)[];
 }
 
 interface Given {
@@ -29,7 +30,7 @@ export async function readAnswer(
   return Object.fromEntries(fields.map((text) => readField(text, form)));
 }
 
-/** Numbers and booleans are written as JSON; everything else is text. The server checks the rest. */
+/** A choice is taken as the form has it. Numbers and booleans are written as JSON; everything else is text. The server checks the rest. */
 function readField(text: string, form: readonly FormField[]): [name: string, value: unknown] {
   const at = text.indexOf('=');
   if (at <= 0) throw new UsageError(`${JSON.stringify(text)} must be FIELD=VALUE`);
@@ -39,6 +40,8 @@ function readField(text: string, form: readonly FormField[]): [name: string, val
     const known = form.map((each) => each.name).join(', ') || 'none';
     throw new UsageError(`the form has no field ${name}; its fields: ${known}`);
   }
+  const choice = field.choices.find((each) => String(each) === value);
+  if (choice !== undefined) return [name, choice];
   const isJson = ['boolean', 'number', 'integer'].includes(field.type);
   return [name, isJson ? parseJsonText(`${name}, which is a ${field.type},`, value) : value];
 }
