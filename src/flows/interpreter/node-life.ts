@@ -316,10 +316,11 @@ function lookUp(run: Run, nid: string, error: FlowError): 'handled' | 'nobody' |
 export function finish(run: Run, nid: string, outcome: Outcome, how: { readonly isSkipped?: boolean } = {}): void {
   const node = run.draft.node(nid);
   if (node === undefined) return;
-  const { at, parent, role, frame, locals } = node;
+  const { at, parent, role, locals } = node;
   const step = run.flow.byPosition.get(at);
   if (outcome.kind === 'done' && step !== undefined && how.isSkipped !== true) keepResults(run, nid, node, step);
-  const undo = run.draft.node(nid)?.undo ?? [];
+  // with its own result, if it is a branch
+  const { undo = [], frame } = run.draft.node(nid) ?? node;
   const own =
     outcome.kind === 'done' && step?.undo && how.isSkipped !== true ? [captureUndo(run.draft, nid, step.undo)] : [];
   if (how.isSkipped !== true) run.draft.noteEnd(at, outcome.kind);

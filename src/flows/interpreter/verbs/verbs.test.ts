@@ -77,6 +77,20 @@ describe('parallel', () => {
     expect([t.status, t.fields]).toEqual(['done', { both: [1, 2] }]);
   });
 
+  it('A branch that is a single step keeps its result as it says.', async () => {
+    const t = await start([
+      {
+        parallel: [
+          { task: 'a', result: 'f.a' },
+          { task: 'b', result: 'f.b.inner' },
+        ],
+      },
+    ]);
+    await t.answer('b', 2);
+    await t.answer('a', 1);
+    expect([t.status, t.fields]).toEqual(['done', { a: 1, b: { inner: 2 } }]);
+  });
+
   it('With expect, the first answers end it, and the others are cancelled.', async () => {
     const t = await start([
       { parallel: [{ task: 'a' }, { task: 'b', on_cancel: [{ set: { 'f.cancelled': true } }] }], expect: 1 },
