@@ -10,6 +10,8 @@ const endToEnd = [
   'test/e2e/**/*.test.ts',
   'test/chaos/crash-points.test.ts',
   'test/chaos/bus-points.test.ts',
+  'test/chaos/flow-points.test.ts',
+  'test/chaos/bus-drop.test.ts',
   'test/chaos/tenant-walk.test.ts',
 ];
 const serial = [

@@ -17,6 +17,7 @@ import { makePublishRoute, type PublishRoute } from '../gateway/bus/publish-rout
 import { Gateway, guards } from '../gateway/routing/gateway.ts';
 import { makeListener } from '../gateway/routing/listener.ts';
 import { readLauncherFigures } from '../gateway/installation/launcher-metrics.ts';
+import { readFlowFigures } from '../gateway/installation/conductor-metrics.ts';
 import { readBusFigures } from '../gateway/installation/courier-metrics.ts';
 import { makeMetrics } from '../gateway/installation/metrics.ts';
 import { OpenStreams } from '../gateway/routing/open-streams.ts';
@@ -161,6 +162,7 @@ function makeGatewayContext(
       schedulers: () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs)),
       launcher: () => readLauncherFigures(control, config.maxBackgroundWorkers),
       bus: () => readBusFigures(control),
+      flows: () => readFlowFigures(control),
     }),
     settings,
     description: makeDescription(() => makeOpenApi([gatewayEndpoints, tenantEndpoints], engineVersion)),

@@ -189,6 +189,12 @@ export function conductorWarnings({ conductors, waiting }: ConductorStanding): s
   return [`no conductor runs, so flows of ${whose} wait; start one with \`millrace conductor\``];
 }
 
+/** Tenants whose schedulers have seen messages that no commit has consumed. */
+export async function tenantsWithInbox(db: Db): Promise<string[]> {
+  const rows = await db.rows<{ id: string }>(sql`select tenant_id as id from scheduler where flow_inbox`);
+  return rows.map(({ id }) => id);
+}
+
 export type ConductorTallyRow = { id: string; tally: ConductorTally | null };
 
 /** The tallies of conductors that are alive. */

@@ -10,6 +10,7 @@ import { all, every, type Service } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
 import { forgetClaimants, forgetFormerNames, forgetGateways, forgetWorkers } from './queries.ts';
+import { forgetConductors } from './conductor-queries.ts';
 import { forgetCouriers } from './courier-queries.ts';
 import { forgetMessages } from './messages.ts';
 
@@ -61,6 +62,7 @@ function pruneHourly({ control, time, retention }: ControlRetention, onError: (e
       }
       await forgetGateways(control, new Date(time.now() - everyMs));
       await forgetCouriers(control, new Date(time.now() - everyMs));
+      await forgetConductors(control, new Date(time.now() - everyMs));
       await forgetFormerNames(control);
     },
     onError,

@@ -5,11 +5,15 @@
 import type { EngineContext } from '../contract/context.ts';
 import { maxClaimBytes } from '../contract/engine.ts';
 import type { ClaimedRun, NodeWork } from '../contract/wire.ts';
+import { unseal } from '../flows/executions/sealing.ts';
 import { type Db, type Sql, sql } from '../kernel/sql.ts';
 import { returnRuns } from './return-runs.ts';
 
+type Work = Pick<NodeWork, 'name' | 'timeout_ms' | 'runtime'> & { readonly params?: Record<string, unknown> };
+
 type NodeRow = Pick<NodeWork, 'execution' | 'id' | 'project'> & {
-  readonly work: Pick<NodeWork, 'name' | 'timeout_ms' | 'runtime'> & { readonly params?: Record<string, unknown> };
+  /** Encrypted if the flow has sealed fields. */
+  readonly work: Work | { readonly sealed: string };
 };
 
 export type HandedOut = {
@@ -90,7 +94,8 @@ export function claimedRun(row: Omit<HandedOut, 'rank'>, { ctx, engine, executes
 function nodeRun(row: Omit<HandedOut, 'rank'>, { ctx, engine }: Omit<From, 'executes'>): ClaimedRun {
   const { id: tenant, name } = ctx.tenant;
   const { id: run, lease, node } = row;
-  const { work, ...place } = node ?? { execution: run, id: '', project: null, work: unknownWork };
+  const { work: stored, ...place } = node ?? { execution: run, id: '', project: null, work: unknownWork };
+  const work = openWork(ctx, stored);
   return {
     tenant,
     run,
@@ -105,4 +110,16 @@ function nodeRun(row: Omit<HandedOut, 'rank'>, { ctx, engine }: Omit<From, 'exec
   };
 }
 
-const unknownWork: NodeRow['work'] = { name: '', timeout_ms: 0, runtime: { kind: 'none' } };
+/** Work that cannot be opened, such as after the loss of its key, fails its own run: a claim must hand out the others. */
+function openWork({ secrets, log }: EngineContext, work: NodeRow['work']): Work {
+  if (!('sealed' in work)) return work;
+  try {
+    return unseal(secrets, work) as unknown as Work;
+  } catch (error) {
+    log.warn({ err: error }, 'the work of a node cannot be opened');
+    return unknownWork;
+  }
+}
+
+/** No worker knows this kind, so the run ends in `error`. */
+const unknownWork: Work = { name: '', timeout_ms: 60_000, runtime: { kind: 'unreadable' } };

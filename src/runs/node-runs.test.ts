@@ -4,10 +4,11 @@ import { activate, makeJob } from '../../test/harness/runs.ts';
 import { makeTenantApi, taskOf, type TenantApi } from '../../test/harness/tenant-api.ts';
 import { type NodePlan, queueNodes } from '../../test/harness/node-runs.ts';
 import type { Poll } from '../contract/engine.ts';
-import type { ClaimedRun, Report } from '../contract/wire.ts';
+import { claimAnswer, type ClaimedRun, type Report } from '../contract/wire.ts';
 import { engine } from '../engine/engine.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
+import { sealText } from '../flows/executions/sealing.ts';
 import { makeSecrets } from '../gateway/access/secrets.ts';
 import { stashValuesFor } from '../api/stash/handlers.ts';
 
@@ -56,6 +57,35 @@ it('a claim carries the params of a node, and a credential for its run', async (
     run,
     lease: 1,
   });
+});
+
+it('the work of a flow with sealed fields is opened for its worker, and for its stash entries', async () => {
+  await api.call('PUT /api/stash/{key}', { params: { key: 'global' }, body: Buffer.from('v') });
+  const [run = ''] = await queue({ params: { card: 'c' }, env: { K: { stash: 'global' } } });
+  const { work } = await api.db.one<{ work: object }>(sql`select work from node_run where run_id = ${run}`);
+  const sealed = sealText(api.ctx.secrets, JSON.stringify(work));
+  await api.db.exec(sql`update node_run set work = ${sealed}::json where run_id = ${run}`);
+  const [held] = await claim();
+  expect(held).toMatchObject({ params: { card: 'c' }, node: { name: 'ship', runtime: { kind: 'process' } } });
+  const asked = { tenant: api.ctx.tenant.id, run, lease: 1, worker };
+  expect(await stashValuesFor(api.ctx, asked, ['global'])).toEqual({ global: 'dg==' });
+  await expect(stashValuesFor(api.ctx, asked, ['other'])).rejects.toThrow('does not name');
+});
+
+it('work that cannot be opened, or is gone, fails its own run and reaches its worker with the others', async () => {
+  const [lost, unreadable, good] = await queue({ nid: 'l' }, { nid: 'u' }, { nid: 'g' });
+  await api.db.exec(sql`delete from node_run where run_id = ${lost}`);
+  const sealed = sealText(
+    makeSecrets(['another key'], () => 0),
+    '{"name":"x"}',
+  );
+  await api.db.exec(sql`update node_run set work = ${sealed}::json where run_id = ${unreadable}`);
+  const runs = await claim();
+  // a worker reads the whole answer, or nothing of it
+  const signals = { cancel: [], lost: [], invalidate: [], epoch: 'e', newest: 0 };
+  expect(claimAnswer.parse({ runs, ...signals }).runs).toHaveLength(3);
+  const kinds = new Map(runs.map((each) => [each.run, each.node?.runtime.kind]));
+  expect([lost, unreadable, good].map((run) => kinds.get(run ?? ''))).toEqual(['unreadable', 'unreadable', 'process']);
 });
 
 it('an attempt of a node is queued once', async () => {

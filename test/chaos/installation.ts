@@ -40,6 +40,8 @@ export interface InstallationOptions {
   readonly workers: number;
   readonly couriers?: number;
   readonly leaseMs: number;
+  /** Further settings of all processes. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export class ChaosInstallation {
@@ -94,6 +96,7 @@ export class ChaosInstallation {
       MILLRACE_ROOT_KEY: rootKey,
       MILLRACE_KEY: rootKey,
       CHAOS_EVIDENCE: this.#evidenceFile,
+      ...options.env,
     };
     const role = (name: string, ...args: readonly string[]): RoleProcess =>
       new RoleProcess({ name, args, env, mayEnd: () => this.#databaseAway > 0 });

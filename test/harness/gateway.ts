@@ -12,6 +12,7 @@ import { insertKey } from '../../src/gateway/installation/queries.ts';
 import { makeDescription } from '../../src/gateway/installation/description.ts';
 import { gatewayEndpoints } from '../../src/gateway/installation/endpoints.ts';
 import { Gateway } from '../../src/gateway/routing/gateway.ts';
+import { readFlowFigures } from '../../src/gateway/installation/conductor-metrics.ts';
 import { readBusFigures } from '../../src/gateway/installation/courier-metrics.ts';
 import { readLauncherFigures } from '../../src/gateway/installation/launcher-metrics.ts';
 import { makeMetrics } from '../../src/gateway/installation/metrics.ts';
@@ -109,6 +110,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
       schedulers: async () => [],
       launcher: () => readLauncherFigures(control, 64),
       bus: () => readBusFigures(control),
+      flows: () => readFlowFigures(control),
     }),
     settings: [],
     description: makeDescription(() => makeOpenApi([gatewayEndpoints], engineVersion)),

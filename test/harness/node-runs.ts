@@ -2,6 +2,7 @@
 import { nodeLaneOf } from '../../src/contract/lane.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { type Db, sql } from '../../src/kernel/sql.ts';
+import { storeFlow } from './flows/store-driver.ts';
 
 export interface NodePlan {
   readonly execution?: string;
@@ -24,9 +25,10 @@ export async function makeExecution(
   { owner = null, status = 0 }: { readonly owner?: string | null; readonly status?: number } = {},
 ): Promise<string> {
   const id = newId();
+  const flow = await storeFlow(db, { flow: id, steps: [{ wait: '1d' }] });
   await db.exec(sql`
     insert into execution (id, rev, owner, status, flow_id, version, format, created_at, updated_at)
-    values (${id}, 1, ${owner}, ${status}, ${newId()}, 1, 1, ${at}, ${at})`);
+    values (${id}, 1, ${owner}, ${status}, ${flow}, 1, 1, ${at}, ${at})`);
   return id;
 }
 
@@ -49,6 +51,7 @@ export function queueNodes(db: Db, at: Date, plans: readonly NodePlan[]): Promis
       name: 'ship',
       timeout_ms: 60_000,
       ...(params !== undefined && { params }),
+      ...(runtime?.['answer_url'] !== undefined && { callback: true }),
       runtime: runtime ?? { kind: 'process', command: ['true'], env, cwd: null },
     }),
   );

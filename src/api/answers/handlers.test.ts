@@ -1,9 +1,13 @@
 /** Answers by link: the token is the only credential, and is spent with its task. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { inboxOf, makeExecution, queueNodes } from '../../../test/harness/node-runs.ts';
-import { makeTenantApi, type TenantApi } from '../../../test/harness/tenant-api.ts';
+import { StoreDriver, storeFlow } from '../../../test/harness/flows/store-driver.ts';
+import { inboxOf, makeExecution } from '../../../test/harness/node-runs.ts';
+import { claim, finish } from '../../../test/harness/runs.ts';
+import { keyOf, makeTenantApi, type TenantApi } from '../../../test/harness/tenant-api.ts';
 import { makeItem } from '../../../test/harness/workitems.ts';
 import { makeAnswerToken } from '../../flows/answer-token.ts';
+import { readExecution } from '../../flows/executions/stored.ts';
+import { flowEngine } from '../../flows/flow-engine.ts';
 import { makeSecrets } from '../../gateway/access/secrets.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
@@ -22,8 +26,18 @@ const read = async (token: string): Promise<[number, unknown]> => {
   const answer = await api.fetch('GET', `/answers/${token}`);
   return [answer.status, await answer.json()];
 };
+const member = ({ member: id }: StoreDriver) => ({ id, living: [id] });
 const post = (token: string, body: unknown): Promise<Response> =>
   api.fetch('POST', `/answers/${token}`, { body: JSON.stringify(body) });
+
+/** Ends the run of an execution, as its worker reports it. */
+async function endRun(execution: string, state: string): Promise<void> {
+  const { id } = await api.db.one<{ id: string }>(
+    sql`select run_id as id from node_run where execution_id = ${execution}`,
+  );
+  await claim(api);
+  await finish(api, [{ id, lease: 1 } as never], state);
+}
 
 async function ask(more: object = {}): Promise<{ execution: string; token: string }> {
   const execution = await makeExecution(api.db, now());
@@ -31,17 +45,15 @@ async function ask(more: object = {}): Promise<{ execution: string; token: strin
   return { execution, token: tokenOf(execution) };
 }
 
-async function call(): Promise<{ execution: string; token: string }> {
-  const execution = await makeExecution(api.db, now());
-  const token = tokenOf(execution);
-  const runtime = {
-    kind: 'http',
-    method: 'POST',
-    url: 'https://a.test/',
-    answer_url: `https://m.test/answers/${token}`,
-  };
-  await queueNodes(api.db, now(), [{ execution, ...place, runtime }]);
-  return { execution, token };
+/** An execution that waits for the answer to its request. */
+async function call(): Promise<{ execution: string; token: string; driver: StoreDriver; nid: string }> {
+  const driver = new StoreDriver({ ctx: api.ctx, engine: flowEngine });
+  const http = { url: 'https://a.test/', callback: '1d' };
+  await storeFlow(api.db, { flow: 'pay', steps: [{ task: 'charge', http, result: 'f.answer' }] });
+  const execution = await driver.launch('pay');
+  const [run] = await api.db.rows<{ nid: string }>(sql`select nid from node_run where execution_id = ${execution}`);
+  const nid = run?.nid ?? '';
+  return { execution, driver, nid, token: tokenOf(execution, { nid }) };
 }
 
 describe('a human task', () => {
@@ -52,7 +64,7 @@ describe('a human task', () => {
       {
         title: 'Expense e1',
         form: { approved: 'boolean', comment: 'text' },
-        flow: '',
+        flow: expect.any(String) as string,
         name: 'approve',
         input: { amount: 7 },
         due_at: null,
@@ -77,12 +89,10 @@ describe('a human task', () => {
     expect((await post(token, { approved: false })).status).toBe(202);
   });
 
-  it('is gone once its step has ended, and for another attempt', async () => {
+  it('is gone once its step has ended', async () => {
     const { token } = await ask({ ended: true });
     expect((await read(token))[0]).toBe(410);
     expect((await post(token, {})).status).toBe(410);
-    const { execution } = await ask();
-    expect((await read(tokenOf(execution, { attempt: 2 })))[0]).toBe(410);
   });
 
   it('without a form takes any value', async () => {
@@ -95,22 +105,71 @@ describe('a human task', () => {
 
 describe('a callback', () => {
   it('shows the task and takes any JSON value, once', async () => {
-    const { execution, token } = await call();
-    expect(await read(token)).toMatchObject([200, { title: null, form: null, name: 'ship' }]);
+    const { execution, token, driver, nid } = await call();
+    expect(await read(token)).toMatchObject([200, { title: null, form: null, flow: 'pay', name: 'charge' }]);
     expect((await post(token, { paid: true })).status).toBe(202);
     expect(await inboxOf(api.db, execution)).toMatchObject([
-      { body: { actor: null, body: { outcome: { kind: 'done', result: { paid: true } } } } },
+      { id: `answer/${nid}/1`, body: { actor: null, body: { outcome: { kind: 'done', result: { paid: true } } } } },
     ]);
     expect((await read(token))[0]).toBe(410);
     expect((await post(token, 1)).status).toBe(410);
+    await driver.drain();
+    expect((await readExecution(api.ctx, execution))?.state).toMatchObject({
+      ending: { kind: 'done' },
+      f: { answer: { paid: true } },
+    });
+    expect((await read(token))[0]).toBe(410);
   });
 
-  it('is gone when its execution has ended, or is no longer on record', async () => {
-    const { execution, token } = await call();
-    await api.db.exec(sql`update execution set status = 5 where id = ${execution}`);
+  it('waits on after its request was taken, and for another attempt it is gone', async () => {
+    const { execution, token, nid } = await call();
+    await endRun(execution, 'success');
+    expect(await inboxOf(api.db, execution)).toEqual([]);
+    expect((await read(token))[0]).toBe(200);
+    expect((await read(tokenOf(execution, { nid, attempt: 2 })))[0]).toBe(410);
+    expect((await read(tokenOf(execution, { nid: '0' })))[0]).toBe(410);
+  });
+
+  it('is gone once its request has failed, its execution has ended, or is not on record', async () => {
+    const { execution, token, driver } = await call();
+    await endRun(execution, 'failure');
     expect((await post(token, 1)).status).toBe(410);
+    await driver.drain();
+    expect((await read(token))[0]).toBe(410);
+    const other = await call();
+    await other.driver.send(other.execution, { point: 'operate', operation: { action: 'kill', nid: null } });
+    expect((await post(other.token, 1)).status).toBe(410);
     expect((await read(tokenOf(newId())))[0]).toBe(410);
   });
+
+  it('that nobody answers in time fails its step, and is gone then', async () => {
+    const { execution, token, driver } = await call();
+    api.advance(25 * 3_600_000);
+    for (const { name, generation } of await driver.engine.due(api.ctx, member(driver), api.ctx.time.now(), 10))
+      await driver.send(execution, { point: 'timer', name, generation });
+    expect((await read(token))[0]).toBe(410);
+    const { state } = (await readExecution(api.ctx, execution)) ?? {};
+    expect(Object.values(state?.nodes ?? {}).flatMap(({ error }) => error?.code ?? [])).toEqual(['timeout']);
+  });
+});
+
+it('an item of a flow with sealed fields is shown by its link, and masked for viewers', async () => {
+  const driver = new StoreDriver({ ctx: api.ctx, engine: flowEngine });
+  const human = { assignee: 'meg', title: 'Card $(f.card)', form: { sealed: 'text' } };
+  const step = { task: 'approve', with: { card: '$(f.card)' }, human };
+  await storeFlow(api.db, { flow: 'secret', sealed: ['f.card'], steps: [step] });
+  const execution = await driver.launch('secret', { card: 'no one' });
+  const row = await api.db.one<{ id: string; nid: string; item: string }>(sql`
+    select id, nid, row_to_json(w)::text as item from workitem w where execution_id = ${execution}`);
+  expect(row.item).not.toContain('no one');
+  expect(await read(tokenOf(execution, { nid: row.nid }))).toMatchObject([
+    200,
+    { title: 'Card no one', form: { sealed: 'text' }, input: { card: 'no one' } },
+  ]);
+  const params = { id: row.id };
+  expect(await api.call('GET /api/workitems/{id}', { params })).toMatchObject({ title: 'Card no one' });
+  const masked = await api.as(keyOf('viewer'))('GET /api/workitems/{id}', { params });
+  expect(masked).toMatchObject({ title: 'approve', input: '•••', form: [{ name: 'sealed', type: 'text' }] });
 });
 
 describe('a token', () => {

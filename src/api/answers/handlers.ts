@@ -22,13 +22,14 @@ function readClaims(ctx: ApiContext, token: string): AnswerClaims {
 
 /** A genuine link whose task is not found is spent, too: retention may have deleted the execution. */
 async function requireAnswerable(ctx: ApiContext, claims: AnswerClaims): Promise<Answerable> {
-  const item = await findWorkitemOf(ctx.db, claims, new Date(ctx.time.now()));
+  const find = { db: ctx.db, secrets: ctx.secrets, at: new Date(ctx.time.now()) };
+  const item = await findWorkitemOf(find, claims);
   if (item !== undefined) {
     if (item.endedAt !== null) throw answeredAlready();
     return { item };
   }
-  const callback = await findCallback(ctx.db, claims);
-  if (callback === undefined || callback.isAnswered) throw answeredAlready();
+  const callback = await findCallback(ctx, claims);
+  if (callback === undefined) throw answeredAlready();
   return { callback };
 }
 

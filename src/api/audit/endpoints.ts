@@ -13,7 +13,9 @@ const entry = z.object({
   /** The name of the subject, if it is still known: `project/job`, `project/job/task`, `project/stash/key`. */
   name: z.string().nullable(),
   /** The page of the subject in the web interface; null if it has none. */
-  page: z.object({ kind: z.enum(['run', 'job', 'project', 'backfill', 'subscriber']), id: z.string() }).nullable(),
+  page: z
+    .object({ kind: z.enum(['run', 'job', 'project', 'backfill', 'subscriber', 'flow', 'execution']), id: z.string() })
+    .nullable(),
   body: z.unknown(),
 });
 

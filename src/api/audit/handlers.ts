@@ -3,11 +3,20 @@ import { bodyOf, nameIn, readAudit } from '../../events/audit.ts';
 import { findTopic, type LoggedEvent } from '../../events/queries.ts';
 import type { Input } from '../../http/endpoint.ts';
 import type { Db } from '../../kernel/sql.ts';
-import { nameBackfills, nameJobs, type NamedRow, nameProjects, nameRuns, nameSubscribers } from './queries.ts';
+import {
+  nameBackfills,
+  nameExecutions,
+  nameFlows,
+  nameJobs,
+  type NamedRow,
+  nameProjects,
+  nameRuns,
+  nameSubscribers,
+} from './queries.ts';
 import { type ApiContext, badRequest } from '../context.ts';
 import type { auditEndpoints } from './endpoints.ts';
 
-type Kind = 'project' | 'job' | 'backfill' | 'run' | 'subscriber';
+type Kind = 'project' | 'job' | 'backfill' | 'run' | 'subscriber' | 'flow' | 'execution';
 
 const namings: Readonly<Record<Kind, (db: Db, ids: readonly string[]) => Promise<NamedRow[]>>> = {
   project: nameProjects,
@@ -15,6 +24,8 @@ const namings: Readonly<Record<Kind, (db: Db, ids: readonly string[]) => Promise
   backfill: nameBackfills,
   run: nameRuns,
   subscriber: nameSubscribers,
+  flow: nameFlows,
+  execution: nameExecutions,
 };
 
 /** By the first word of an event's type. A pool has no page. The stash of a project is on the project's page. */
@@ -31,6 +42,9 @@ const kinds: Readonly<Record<string, Kind>> = {
   replay: 'subscriber',
   dead_letter: 'subscriber',
   dead_letters: 'subscriber',
+  flow: 'flow',
+  execution: 'execution',
+  workitem: 'execution',
 };
 
 const kindOf = ({ type }: LoggedEvent): Kind | undefined => kinds[type.split('.', 1)[0] ?? ''];

@@ -51,3 +51,19 @@ export function nameSubscribers(db: Db, ids: readonly string[]): Promise<NamedRo
       from subscriber
      where id = any (${ids}::uuid[])`);
 }
+
+export function nameFlows(db: Db, ids: readonly string[]): Promise<NamedRow[]> {
+  return db.rows<NamedRow>(sql`
+    select id, name, deleted_at is not null as gone
+      from flow
+     where id = any (${ids}::uuid[])`);
+}
+
+/** By the flow, and the key if it has one. Leaves out executions that retention has deleted. */
+export function nameExecutions(db: Db, ids: readonly string[]): Promise<NamedRow[]> {
+  return db.rows<NamedRow>(sql`
+    select execution.id, flow.name || coalesce(' ' || execution.key, '') as name, false as gone
+      from execution
+      join flow on flow.id = execution.flow_id
+     where execution.id = any (${ids}::uuid[])`);
+}

@@ -71,6 +71,7 @@ export class ChangePoller {
     if (page.length < pageSize) return;
     const newest = await newestPosition(db);
     digest.mark('many');
+    digest.mark('anyExecution');
     for (const event of await readWritten(db, this.#position, newest)) digest.addEvent(event);
     this.#position = Math.max(this.#position, newest);
   }
@@ -131,7 +132,10 @@ export async function recentDigest({ db, time }: ApiContext, newest: number): Pr
   const isRecent = ({ at }: LoggedEvent): boolean => at.getTime() > time.now() - recentMs;
   const recent = page.filter(isRecent);
   for (const event of [...recent, ...written.filter(isRecent)]) digest.addEvent(event);
-  if (recent.length === pageSize) digest.mark('many');
+  if (recent.length === pageSize) {
+    digest.mark('many');
+    digest.mark('anyExecution');
+  }
   return digest;
 }
 

@@ -22,6 +22,29 @@ describe('digests', () => {
     expect(digestOf(run(a, job), run(a, job), run(b, job)).message()).toEqual({ jobs: [job], runs: [a, b] });
   });
 
+  it('a digest names executions, and marks definitions of flows and work items', () => {
+    const [a, b] = [newId(), newId()];
+    const event = (topic: string, type: string, subject: string, actor: string | null = null): DigestedEvent => ({
+      topic,
+      type,
+      subject,
+      actor,
+      body: '{"flow":"order"}',
+    });
+    const started = event('millrace_executions', 'execution.started', a);
+    expect(digestOf(started, started).message()).toEqual({ executions: [a] });
+    const answered = event('millrace_executions', 'workitem.answered', b, 'key:ann');
+    expect(digestOf(started, answered).message()).toEqual({ people: true, workitems: true, executions: [a, b] });
+    expect(digestOf(event('millrace_flows', 'flow.applied', a)).message()).toEqual({ flows: true });
+    const many = digestOf(
+      ...Array.from({ length: 300 }, () => event('millrace_executions', 'execution.done', newId())),
+    );
+    expect(many.message()).toEqual({ anyExecution: true });
+    const merged = digestOf(started);
+    merged.addAll(many);
+    expect(merged.message()).toEqual({ anyExecution: true });
+  });
+
   it('a digest distinguishes documents from runs, and people from machines', () => {
     const job = newId();
     const applied = { topic: 'millrace_jobs', type: 'job.changed', subject: job, actor: 'key:ann', body: '{}' };

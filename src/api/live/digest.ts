@@ -19,6 +19,14 @@ export interface DigestMessage {
   /** Projects, their configuration or the stash have changed. */
   readonly projects?: true;
   readonly pools?: true;
+  /** Executions of flows that have changed. */
+  readonly executions?: readonly string[];
+  /** More of them have changed than can be named: assume that all have. */
+  readonly anyExecution?: true;
+  /** Flows were applied or deleted. */
+  readonly flows?: true;
+  /** Work items came, went, or were claimed. */
+  readonly workitems?: true;
   /** A person did something, so the audit has new entries. */
   readonly people?: true;
   /** Workers or schedulers came, went, or got other work. */
@@ -36,16 +44,28 @@ const maxNamed = 200;
 /** The fields of an event that a digest uses. */
 export type DigestedEvent = Pick<LoggedEvent, 'topic' | 'type' | 'subject' | 'actor' | 'body'>;
 
-type Mark = 'all' | 'many' | 'projects' | 'pools' | 'people' | 'fleet' | 'scheduler' | 'late' | 'minute';
+type Mark =
+  | ('anyExecution' | 'flows' | 'workitems')
+  | 'all'
+  | 'many'
+  | 'projects'
+  | 'pools'
+  | 'people'
+  | 'fleet'
+  | 'scheduler'
+  | 'late'
+  | 'minute';
 
 export class Digest {
   readonly #marks = new Set<Mark>();
   readonly #jobs = new Set<string>();
   readonly #runs = new Set<string>();
   readonly #written = new Set<string>();
+  readonly #executions = new Set<string>();
 
   get isEmpty(): boolean {
-    return this.#marks.size + this.#jobs.size + this.#runs.size + this.#written.size === 0;
+    const names = this.#jobs.size + this.#runs.size + this.#written.size + this.#executions.size;
+    return this.#marks.size + names === 0;
   }
 
   mark(mark: Mark): void {
@@ -55,9 +75,16 @@ export class Digest {
   addEvent(event: DigestedEvent): void {
     if (event.actor !== null && !isMachine(event.actor)) this.#marks.add('people');
     if (event.topic === 'millrace_runs') this.addRun(event.subject, jobOf(event.body));
+    else if (event.topic === 'millrace_executions') this.#addExecutionEvent(event);
+    else if (event.topic === 'millrace_flows') this.#marks.add('flows');
     else if (event.topic === 'millrace_projects') this.#marks.add('projects');
     else if (event.type.startsWith('pool.')) this.#marks.add('pools');
     else if (event.subject !== null) this.#addJobEvent(event, event.subject);
+  }
+
+  #addExecutionEvent({ type, subject }: DigestedEvent): void {
+    if (type.startsWith('workitem.')) this.#marks.add('workitems');
+    if (subject === null || !add(this.#executions, subject)) this.#marks.add('anyExecution');
   }
 
   /** Events of a backfill name its job in the body; the document has not changed. Nor has it if a user runs the job. */
@@ -83,6 +110,7 @@ export class Digest {
   addAll(other: Digest): void {
     for (const mark of other.#marks) this.#marks.add(mark);
     for (const run of other.#runs) add(this.#runs, run);
+    for (const id of other.#executions) if (!add(this.#executions, id)) this.#marks.add('anyExecution');
     for (const job of other.#jobs) this.#addJob(job, false);
     for (const job of other.#written) this.#addJob(job, true);
   }
@@ -92,7 +120,8 @@ export class Digest {
     const many = this.#marks.has('many');
     // without the list, a reader assumes that every run of these jobs has changed
     const runs = many || this.#runs.size > maxNamed ? [] : [...this.#runs];
-    const lists = { jobs: many ? [] : [...this.#jobs], runs, written: [...this.#written] };
+    const executions = this.#marks.has('anyExecution') ? [] : [...this.#executions];
+    const lists = { jobs: many ? [] : [...this.#jobs], runs, written: [...this.#written], executions };
     return {
       ...Object.fromEntries([...this.#marks].map((mark) => [mark, true])),
       ...Object.fromEntries(Object.entries(lists).filter(([, ids]) => ids.length > 0)),

@@ -7,8 +7,10 @@
  * 3. Each worker gives its tasks the address of the API, so the address is shown only if it is the same for all workers.
  */
 import { defaultQueue, partsOfLane } from '../../contract/lane.ts';
-import type { RuntimeBlock, TaskDefinition } from '../../contract/wire.ts';
+import type { NodeWork, RuntimeBlock, TaskDefinition } from '../../contract/wire.ts';
 import { MillraceError } from '../../errors.ts';
+import { unseal } from '../../flows/executions/sealing.ts';
+import { isObject } from '../../flows/json.ts';
 import { loopShare } from '../../kernel/process/loop-share.ts';
 import type { CallAnswer } from '../../http/client.ts';
 import { cacheOf, readQueuedDefinitions } from '../../jobs/task-definitions.ts';
@@ -42,6 +44,11 @@ export async function environmentOfRun(ctx: ApiContext, run: FullRun, isForTask 
   };
   return isSealed && !isForTask ? withoutValues(found) : found;
 }
+
+type Work = Pick<NodeWork, 'name' | 'timeout_ms' | 'runtime'> & {
+  readonly params?: Readonly<Record<string, unknown>>;
+  readonly queue?: string | null;
+};
 
 /** What is run, and the facts that its task gets. */
 interface Described {
@@ -81,8 +88,9 @@ async function factsOfTask(ctx: ApiContext, run: FullRun, definition: TaskDefini
 async function describeNode(ctx: ApiContext, run: FullRun): Promise<Described | undefined> {
   const found = run.task_id === null ? await findNodeWork(ctx.db, run.id) : undefined;
   if (found === undefined) return undefined;
-  const { execution, id, work, project, lane, is_sealed: isSealed } = found;
-  const { name, timeout_ms: timeoutMs, runtime, params = {}, queue } = work;
+  const { execution, id, work, project, lane } = found;
+  const { name, timeout_ms: timeoutMs, runtime, params = {}, queue } = unseal(ctx.secrets, work) as unknown as Work;
+  const isSealed = isObject(work) && work['sealed'] !== undefined;
   const facts = nodeFactsOf(
     handOutOf(ctx, run, params),
     { execution, id, name, project },

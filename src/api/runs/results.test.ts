@@ -1,10 +1,11 @@
 /** The result that a running task stores by itself, and what a node's run shows. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusal } from '../../../test/harness/expected.ts';
-import { makeExecution, type NodePlan, queueNodes } from '../../../test/harness/node-runs.ts';
+import { type NodePlan, queueNodes } from '../../../test/harness/node-runs.ts';
 import { activate, claim, finish, makeJob } from '../../../test/harness/runs.ts';
 import { keyOf, makeTenantApi, taskOf, type TenantApi } from '../../../test/harness/tenant-api.ts';
 import { maxResultBytes } from '../../contract/wire.ts';
+import { sealText } from '../../flows/executions/sealing.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
 
@@ -154,12 +155,13 @@ describe('a run of a node', () => {
   });
 
   it('hides values and result from people if its flow has sealed fields, and not from its task', async () => {
-    const execution = await makeExecution(api.db, at());
-    await api.db.exec(sql`
-      insert into flow_version (flow_id, version, document, actor, at)
-      select flow_id, version, '{"flow":"f","sealed":["f.card"],"steps":[]}', 'key:test', ${at()}
-        from execution where id = ${execution}`);
-    const run = await startNode({ execution, params: { card: 'a card number' }, env: { CARD: 'a card number' } });
+    const run = await startNode({
+      params: { card: 'a card number' },
+      env: { CARD: 'a card number', K: { stash: 'k' } },
+    });
+    const { work } = await api.db.one<{ work: object }>(sql`select work from node_run where run_id = ${run}`);
+    const sealed = sealText(api.ctx.secrets, JSON.stringify(work));
+    await api.db.exec(sql`update node_run set work = ${sealed}::json where run_id = ${run}`);
     await put(run, '"a card number"');
     const own = await api.as(taskOf(run))('GET /api/runs/{id}/environment', { params: { id: run } });
     expect(own.params).toEqual({ card: 'a card number' });
@@ -168,7 +170,7 @@ describe('a run of a node', () => {
       await api.as(keyOf('viewer'))('GET /api/runs/{id}/environment', { params: { id: run } }),
     ];
     expect(JSON.stringify(shown)).not.toContain('a card number');
-    expect(shown[0]).toMatchObject({ result: '•••' });
+    expect(shown[0]).toMatchObject({ result: '•••', node: { name: 'ship' } });
     expect(await api.as(taskOf(run))('GET /api/runs/{id}', { params: { id: run } })).toMatchObject({
       result: 'a card number',
     });

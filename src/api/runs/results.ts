@@ -1,5 +1,8 @@
 /** One run with its result, and the result that a running task stores by itself. */
 import { MillraceError } from '../../errors.ts';
+import { mask } from '../../flows/executions/masking.ts';
+import { unsealObject } from '../../flows/executions/sealing.ts';
+import { isObject, type Json } from '../../flows/json.ts';
 import type { Input } from '../../http/endpoint.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
 import { resultFault } from '../../runtimes/task/result.ts';
@@ -7,26 +10,20 @@ import type { ApiContext, ApiHandlers } from '../context.ts';
 import { restrictToOwnRun, scopeOf } from '../tasks/task-scope.ts';
 import type { runEndpoints } from './endpoints.ts';
 import { renderRun, requireRun } from './handlers.ts';
-import { isSealedFlow } from './view-queries.ts';
 
 type Endpoints = typeof runEndpoints;
 type Keys = 'GET /api/runs/{id}' | 'PUT /api/runs/{id}/result';
-
-/** Stands for a result that may hold a sealed field of its flow. */
-const sealedMark = '•••';
 
 type Made = {
   readonly result: unknown;
   readonly execution: string | null;
   readonly nid: string | null;
-  readonly name: string | null;
-  readonly is_sealed: boolean;
+  readonly work: Json;
 };
 
 function findMade(db: Db, run: string): Promise<Made | undefined> {
   return db.maybeOne<Made>(sql`
-    select r.result, n.execution_id as execution, n.nid, n.work ->> 'name' as name,
-           ${isSealedFlow(sql`n.execution_id`)} as is_sealed
+    select r.result, n.execution_id as execution, n.nid, n.work
       from (
         select live.id, live.result from live where live.id = ${run}
         union all
@@ -38,10 +35,12 @@ function findMade(db: Db, run: string): Promise<Made | undefined> {
 async function readRun({ params, caller }: Input<Endpoints['GET /api/runs/{id}']>, ctx: ApiContext) {
   restrictToOwnRun(caller, params.id);
   const run = renderRun(await requireRun(ctx, params.id));
-  const { result = null, execution = null, nid, name, is_sealed } = (await findMade(ctx.db, params.id)) ?? {};
-  const node = execution === null ? null : { execution, id: nid ?? '', name: name ?? '' };
-  const isHidden = is_sealed === true && result !== null && caller?.kind !== 'task';
-  return { ...run, node, result: isHidden ? sealedMark : result };
+  const { result = null, execution = null, nid, work = null } = (await findMade(ctx.db, params.id)) ?? {};
+  const { name } = unsealObject(ctx.secrets, work);
+  const node = execution === null ? null : { execution, id: nid ?? '', name: typeof name === 'string' ? name : '' };
+  const isSealed = isObject(work) && work['sealed'] !== undefined;
+  const isHidden = isSealed && result !== null && caller?.kind !== 'task';
+  return { ...run, node, result: isHidden ? mask : result };
 }
 
 /** Returns whether the run is held under this lease. */

@@ -1,6 +1,7 @@
 /** Statements about one run: its events, its retry, the other runs of its token, its params. */
 import type { NodeWork } from '../../contract/wire.ts';
-import { type Db, type Sql, sql } from '../../kernel/sql.ts';
+import type { Json } from '../../flows/json.ts';
+import { type Db, sql } from '../../kernel/sql.ts';
 import { type FullRun, liveColumns, runColumns, withNames } from './queries.ts';
 
 export type RunEvent = {
@@ -27,23 +28,11 @@ export async function findRetryDue(db: Db, run: string): Promise<Date | undefine
   return row?.due_at;
 }
 
-/** True if the flow of an execution has sealed fields. `execution`: the expression of its id. */
-export function isSealedFlow(execution: Sql): Sql {
-  return sql`coalesce((
-           select json_array_length(coalesce(v.document -> 'sealed', '[]')) > 0
-             from execution e
-             join flow_version v on v.flow_id = e.flow_id and v.version = e.version
-            where e.id = ${execution}), false)`;
-}
-
 type NodeWorkRow = Pick<NodeWork, 'execution' | 'id' | 'project'> & {
-  readonly work: Pick<NodeWork, 'name' | 'timeout_ms' | 'runtime'> & {
-    readonly params?: Readonly<Record<string, unknown>>;
-    readonly queue?: string | null;
-  };
+  /** As it is stored: encrypted if its flow has sealed fields. */
+  readonly work: Json;
   /** Null: the run has ended. */
   readonly lane: string | null;
-  readonly is_sealed: boolean;
 };
 
 /** The work of a node's run. */
@@ -51,7 +40,7 @@ export function findNodeWork(db: Db, run: string): Promise<NodeWorkRow | undefin
   return db.maybeOne<NodeWorkRow>(sql`
     select n.execution_id as execution, n.nid as id, n.work,
            case when p.id is not null then json_build_object('id', p.id, 'name', p.name) end as project,
-           (select live.lane from live where live.id = n.run_id) as lane, ${isSealedFlow(sql`n.execution_id`)} as is_sealed
+           (select live.lane from live where live.id = n.run_id) as lane
       from node_run n
       left join project p on p.id = n.project_id
      where n.run_id = ${run}`);

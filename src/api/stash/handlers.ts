@@ -4,10 +4,11 @@
  */
 import type { EngineContext } from '../../contract/context.ts';
 import type { FromWorker } from '../../contract/engine.ts';
-import type { HeldRun } from '../../contract/wire.ts';
+import type { HeldRun, RuntimeBlock } from '../../contract/wire.ts';
 import type { Caller } from '../../contract/roles.ts';
 import { knownError, MillraceError } from '../../errors.ts';
 import { recording } from '../../events/append.ts';
+import { unsealObject } from '../../flows/executions/sealing.ts';
 import { cutPage } from '../../http/page.ts';
 import { cacheOf, readDefinitions } from '../../jobs/task-definitions.ts';
 import { type Db, onPool } from '../../kernel/sql.ts';
@@ -105,13 +106,13 @@ export async function stashValuesFor(
   names: readonly string[],
 ): Promise<Record<string, string>> {
   const db = onPool(ctx.pool);
-  const { project, task, version, worker, runtime } = await scopeOf(db, run.run, run.lease);
+  const { project, task, version, worker, work } = await scopeOf(db, run.run, run.lease);
   if (run.worker !== undefined && run.worker.toLowerCase() !== worker)
     throw new MillraceError('forbidden', 'this run is held by another worker');
   const { id: tenant } = ctx.tenant;
   const keys = task === null ? [] : [{ tenant, task, version }];
   const [definition] = await readDefinitions(db, { tenant }, keys, cacheOf(ctx.pool));
-  const block = runtime ?? definition?.runtime;
+  const block = work === null ? definition?.runtime : (unsealObject(ctx.secrets, work)['runtime'] as RuntimeBlock);
   const named = new Set(block === undefined ? [] : stashNames(declaredIn(block)));
   const other = names.find((name) => !named.has(name));
   if (other !== undefined)

@@ -5,8 +5,8 @@
  * The scope of a worker's key: the tasks and projects of runs that its workers hold.
  */
 import type { Caller, TaskCaller } from '../../contract/roles.ts';
-import type { RuntimeBlock } from '../../contract/wire.ts';
 import { MillraceError } from '../../errors.ts';
+import type { Json } from '../../flows/json.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
 import type { ApiContext } from '../context.ts';
 
@@ -27,8 +27,8 @@ type RunScope = {
   readonly project: string | null;
   readonly instant: Date | null;
   readonly worker: string;
-  /** The runtime block of a node. */
-  readonly runtime: RuntimeBlock | null;
+  /** The work of a node, as it is stored: encrypted if its flow has sealed fields. */
+  readonly work: Json;
 };
 
 /** Finds the scope of a run with this lease. Throws if the run has ended. */
@@ -41,7 +41,7 @@ export async function scopeOf(db: Db, run: string, lease: number): Promise<RunSc
 function findScope(db: Db, run: string, lease: number): Promise<RunScope | undefined> {
   return db.maybeOne<RunScope>(sql`
     select live.task_id as task, live.version, task.job_id as job, live.instant, live.worker_id as worker,
-           coalesce(job.project_id, node_run.project_id) as project, node_run.work -> 'runtime' as runtime
+           coalesce(job.project_id, node_run.project_id) as project, node_run.work
       from live
       left join task on task.id = live.task_id
       left join job on job.id = task.job_id

@@ -13,7 +13,7 @@ export const formField = z.object({
   type: z.enum(['boolean', 'text', 'number', 'integer', 'date', 'choice']),
   label: z.string(),
   required: z.boolean(),
-  choices: z.array(z.unknown()).describe('of `choice`'),
+  choices: z.array(z.union([z.string(), z.number()])).describe('of `choice`'),
   default: z.unknown().optional(),
 });
 

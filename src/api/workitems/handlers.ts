@@ -47,7 +47,7 @@ function viewItem(item: Workitem): Listed {
     title,
     assignee,
     team,
-    form: describeForm(form).map((field) => ({ ...field, choices: [...field.choices] })),
+    form: describeForm(form).map((field) => ({ ...field, choices: field.choices.filter(isChoice) })),
     due_at: dueAt?.toISOString() ?? null,
     claimed_by: claimedBy,
     claimed_until: claimedUntil?.toISOString() ?? null,
@@ -55,11 +55,19 @@ function viewItem(item: Workitem): Listed {
   };
 }
 
+function isChoice(choice: Json): choice is string | number {
+  return typeof choice === 'string' || typeof choice === 'number';
+}
+
 const viewDetail = (item: Workitem) => ({ ...viewItem(item), input: item.input });
 
 async function claim({ params, body, caller }: Input<Endpoints['POST /api/workitems/{id}/claim']>, ctx: ApiContext) {
   const { actor } = whoIs(caller);
-  const item = await claimWorkitem(ctx, params.id.toLowerCase(), body.for ?? actor, body.seconds * 1_000);
+  const item = await claimWorkitem(ctx, params.id.toLowerCase(), {
+    claimer: body.for ?? actor,
+    actor,
+    forMs: body.seconds * 1_000,
+  });
   ctx.hints.send('events');
   return viewDetail(item);
 }
@@ -68,7 +76,8 @@ async function claim({ params, body, caller }: Input<Endpoints['POST /api/workit
 async function release({ params, caller }: Input<Endpoints['POST /api/workitems/{id}/release']>, ctx: ApiContext) {
   const id = params.id.toLowerCase();
   const { claimedBy } = await readWorkitem(ctx, id);
-  const item = await releaseWorkitem(ctx, id, claimedBy ?? whoIs(caller).actor);
+  const { actor } = whoIs(caller);
+  const item = await releaseWorkitem(ctx, id, { claimer: claimedBy ?? actor, actor });
   ctx.hints.send('events');
   return viewDetail(item);
 }
@@ -82,7 +91,11 @@ async function answer({ params, body, caller }: Input<Endpoints['POST /api/worki
 
 export const workitemHandlers: ApiHandlers<Endpoints> = {
   'GET /api/workitems': list,
-  'GET /api/workitems/{id}': async ({ params }, ctx) => viewDetail(await readWorkitem(ctx, params.id.toLowerCase())),
+  // people who may not answer see no values of sealed fields
+  'GET /api/workitems/{id}': async ({ params, caller }, ctx) => {
+    const isViewer = caller?.kind !== 'task' && caller?.role === 'viewer';
+    return viewDetail(await readWorkitem(ctx, params.id.toLowerCase(), isViewer));
+  },
   'POST /api/workitems/{id}/claim': claim,
   'POST /api/workitems/{id}/release': release,
   'POST /api/workitems/{id}/answer': answer,

@@ -34,6 +34,7 @@ function render({ topic, type, url, at, data }: Element): string {
 }
 
 function wireType(type: string): 'create' | 'update' | 'delete' {
-  if (type.endsWith('.created')) return 'create';
+  // the URL of a work item's event is that of its execution
+  if (type === 'execution.started' || (type.endsWith('.created') && type !== 'workitem.created')) return 'create';
   return type.endsWith('.deleted') ? 'delete' : 'update';
 }

@@ -19,6 +19,7 @@ import { groupBy } from '../../kernel/group-by.ts';
 import { newId } from '../../kernel/id.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
 import { eventsDropped } from '../telemetry.ts';
+import { checkpoint } from './checkpoints.ts';
 import * as queries from './drop-queries.ts';
 import { type Gap, measureGap, readerKey } from './gap.ts';
 
@@ -62,9 +63,11 @@ async function dropPiece(ctx: EngineContext, db: Db, number: number): Promise<bo
     // 0: retention by age has deleted all its events
     const last = (await queries.lastOfPiece(db, number)) ?? 0;
     const gap = await measureGap(db, last);
+    checkpoint('drop.counted');
     try {
       const outcome = await drop(ctx, db, { number, last, gap, lockMs });
       if (outcome === 'changed') continue;
+      checkpoint('drop.committed');
       if (outcome !== 'gone' && last > 0) report(ctx, outcome);
       return true;
     } catch (error) {
@@ -106,6 +109,7 @@ async function drop(
     await queries.dropPartition(tx, number);
     const dropped = { number, last, readers: losers, replays };
     if (last > 0) recordDrop(tx, dropped);
+    checkpoint('drop.written');
     return dropped;
   });
 }

@@ -1,7 +1,7 @@
 /** The steps in which two documents differ, by their places: for the preview of a swap. Pure. */
 import { isRecord, type PathPart, valueAt } from '../../kernel/text/path.ts';
 import type { Json } from '../json.ts';
-import type { Flow, Step } from '../language/step.ts';
+import type { Flow } from '../language/step.ts';
 import { partsByPath } from './swap-steps.ts';
 
 export interface StepChange {
@@ -62,10 +62,9 @@ function describeSteps({ flow, document }: PlacedFlow): Map<string, Described> {
 }
 
 /** The fields of a step that hold other steps. `cases` holds them one level deeper. */
-const blocks: ReadonlySet<string> = new Set<Step['verb'] | string>([
-  ...['sequence', 'parallel', 'loop', 'then', 'else', 'do', 'cases'],
-  ...['on_error', 'on_cancel', 'on_timeout', 'undo'],
-]);
+const blocks: ReadonlySet<string> = new Set(
+  'sequence parallel loop then else do cases on_error on_cancel on_timeout undo'.split(' '),
+);
 
 /** Undefined: the place is a block. */
 function ownText(document: Json, parts: readonly PathPart[] | undefined): string | undefined {

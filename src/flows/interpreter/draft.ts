@@ -1,11 +1,14 @@
 /** A state that is being changed: notes what has changed, and leaves the original as it was. */
-import type { Json } from '../json.ts';
+import type { Json, JsonObject } from '../json.ts';
 import { changedQueues, changedWholes, type Delta } from './delta.ts';
 import type { Counters, EarlySignal, EndedAs, Ending, FlowNode, FlowState, Inner } from './state.ts';
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 export class Draft {
   readonly #from: FlowState;
   readonly #nodes: Record<string, FlowNode>;
+  #count: number;
   readonly #store: Record<string, Json>;
   #f: Readonly<Record<string, Json>>;
   readonly #touchedNodes = new Set<string>();
@@ -24,6 +27,7 @@ export class Draft {
   constructor(from: FlowState) {
     this.#from = from;
     this.#nodes = { ...from.nodes };
+    this.#count = Object.keys(from.nodes).length;
     this.#store = { ...from.store };
     this.#f = from.f;
     this.input = from.input;
@@ -39,7 +43,7 @@ export class Draft {
   /** Takes over a whole state. Only for a draft that began blank. */
   adopt(state: FlowState): void {
     for (const [nid, node] of Object.entries(state.nodes)) this.put(nid, node);
-    for (const [key, value] of Object.entries(state.f)) this.setField(key, value);
+    this.setFields(state.f);
     for (const [key, value] of Object.entries(state.store)) this.keep(key, value);
     Object.assign(this.#ended, state.ended);
     const { input, ret, early, left, seen, counters, isPaused, ending } = state;
@@ -50,12 +54,17 @@ export class Draft {
     return this.#nodes;
   }
 
+  get nodeCount(): number {
+    return this.#count;
+  }
+
   node(nid: string): FlowNode | undefined {
     return Object.hasOwn(this.#nodes, nid) ? this.#nodes[nid] : undefined;
   }
 
   /** Adds a node, or replaces it. */
   put(nid: string, node: FlowNode): void {
+    if (!Object.hasOwn(this.#nodes, nid)) this.#count += 1;
     this.#nodes[nid] = node;
     this.#touchedNodes.add(nid);
   }
@@ -67,6 +76,7 @@ export class Draft {
   }
 
   remove(nid: string): void {
+    if (Object.hasOwn(this.#nodes, nid)) this.#count -= 1;
     delete this.#nodes[nid];
     this.#touchedNodes.add(nid);
   }
@@ -78,6 +88,12 @@ export class Draft {
   setField(key: string, value: Json): void {
     this.#f = { ...this.#f, [key]: value };
     this.#touchedFields.add(key);
+  }
+
+  /** Many at once cost as much as one. */
+  setFields(fields: JsonObject): void {
+    this.#f = { ...this.#f, ...fields };
+    for (const key of Object.keys(fields)) this.#touchedFields.add(key);
   }
 
   stored(key: string): Json | undefined {
@@ -115,36 +131,57 @@ export class Draft {
 
   /** The new state, and how it differs from the original. */
   finish(): { readonly state: FlowState; readonly delta: Delta } {
-    const { input, ret, early, left, seen, counters, isPaused, ending } = this;
-    const rest = { input, ret, early, left, seen, counters, isPaused, ending };
-    const newEnds = Object.fromEntries(Object.entries(this.#ended).filter(([at, end]) => this.#from.ended[at] !== end));
-    const hasEnds = Object.keys(newEnds).length > 0;
-    const ended = hasEnds ? { ...this.#from.ended, ...newEnds } : this.#from.ended;
-    const state: FlowState = { ...this.#from, ...rest, f: this.#f, nodes: this.#nodes, store: this.#store, ended };
-    const parts = { ...changedQueues(this.#from, state), ...this.#changedParts(), ...(hasEnds && { ended: newEnds }) };
-    const delta = { ...changedWholes(this.#from, state), ...parts };
+    const from = this.#from;
+    const ends = this.#newEnds();
+    const state: FlowState = {
+      format: from.format,
+      input: this.input,
+      f: this.#f,
+      ret: this.ret,
+      nodes: this.#nodes,
+      store: this.#store,
+      early: this.early,
+      left: this.left,
+      seen: this.seen,
+      ended: ends === undefined ? from.ended : { ...from.ended, ...ends },
+      counters: this.counters,
+      isPaused: this.isPaused,
+      ending: this.ending,
+    };
+    const delta: Writable<Delta> = changedWholes(from, state);
+    Object.assign(delta, changedQueues(from, state));
+    this.#addParts(delta);
+    if (ends !== undefined) delta.ended = ends;
     return { state, delta };
   }
 
-  #changedParts(): Delta {
+  #newEnds(): FlowState['ended'] | undefined {
+    let ends: Record<string, EndedAs> | undefined;
+    for (const [at, end] of Object.entries(this.#ended)) if (this.#from.ended[at] !== end) (ends ??= {})[at] = end;
+    return ends;
+  }
+
+  #addParts(delta: Writable<Delta>): void {
     const nodes: Record<string, FlowNode | null> = {};
+    let hasNodes = false;
     for (const nid of this.#touchedNodes) {
       const node = this.node(nid);
       // a node that came and went in one run leaves no trace
-      if (node !== undefined) nodes[nid] = node;
-      else if (Object.hasOwn(this.#from.nodes, nid)) nodes[nid] = null;
+      if (node === undefined && !Object.hasOwn(this.#from.nodes, nid)) continue;
+      nodes[nid] = node ?? null;
+      hasNodes = true;
     }
-    const f = Object.fromEntries([...this.#touchedFields].map((key) => [key, this.#f[key] ?? null]));
-    const kept = [...this.#touchedStore].filter((key) => Object.hasOwn(this.#store, key));
-    const dropped = [...this.#touchedStore].filter(
-      (key) => !Object.hasOwn(this.#store, key) && Object.hasOwn(this.#from.store, key),
-    );
-    const store = Object.fromEntries(kept.map((key) => [key, this.#store[key] ?? null]));
-    return {
-      ...(Object.keys(nodes).length > 0 && { nodes }),
-      ...(this.#touchedFields.size > 0 && { f }),
-      ...(kept.length > 0 && { store }),
-      ...(dropped.length > 0 && { dropped }),
-    };
+    if (hasNodes) delta.nodes = nodes;
+    if (this.#touchedFields.size > 0)
+      delta.f = Object.fromEntries([...this.#touchedFields].map((key) => [key, this.#f[key] ?? null]));
+    if (this.#touchedStore.size > 0) this.#addStored(delta);
+  }
+
+  #addStored(delta: Writable<Delta>): void {
+    const touched = [...this.#touchedStore];
+    const kept = touched.filter((key) => Object.hasOwn(this.#store, key));
+    const dropped = touched.filter((key) => !Object.hasOwn(this.#store, key) && Object.hasOwn(this.#from.store, key));
+    if (kept.length > 0) delta.store = Object.fromEntries(kept.map((key) => [key, this.#store[key] ?? null]));
+    if (dropped.length > 0) delta.dropped = dropped;
   }
 }

@@ -94,7 +94,9 @@ function placed(value: Json | undefined, keys: readonly string[], inner: Json): 
 
 /** Adds the fields of a frame to those around a node. */
 export function mergeFields(draft: Draft, nid: string | null, fields: JsonObject): void {
-  for (const [key, value] of Object.entries(fields)) setField(draft, nid, key, value);
+  const found = frameNode(draft, nid);
+  if (found === undefined) draft.setFields(fields);
+  else draft.patch(found[0], { frame: { ...found[1], f: { ...found[1].f, ...fields } } });
 }
 
 /** The fields of an earlier and a later answer together. Where both are objects, their members are merged. */

@@ -125,7 +125,7 @@ function launch(run: Run, body: Extract<MessageBody, { point: 'launch' }>): Refu
   }
   const { input } = body;
   draft.input = input;
-  if (isObject(input)) for (const [key, value] of Object.entries(input)) draft.setField(key, value);
+  if (isObject(input)) draft.setFields(input);
   run.start(null, rootAt);
   return undefined;
 }
@@ -163,7 +163,8 @@ function process(run: Run, message: Inner): void {
 }
 
 /** Timers that were set and cleared in one run never existed for the world. */
-function withoutVain(effects: readonly Effect[]): Effect[] {
+function withoutVain(effects: readonly Effect[]): readonly Effect[] {
+  if (!effects.some(({ kind }) => kind === 'set_timer')) return effects;
   const last = new Map<string, number>();
   for (const [i, effect] of effects.entries())
     if (effect.kind === 'set_timer' || effect.kind === 'clear_timer') last.set(effect.name, i);

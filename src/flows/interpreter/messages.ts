@@ -86,7 +86,7 @@ export function operate(run: Run, operation: Operation): Refusal | undefined {
     case 'swap':
       return swap(run, operation);
     case 'fields':
-      for (const [key, value] of Object.entries(operation.fields)) run.draft.setField(key, value);
+      run.draft.setFields(operation.fields);
       return undefined;
     case 'pause':
       if (run.draft.isPaused) return refuse('paused', 'the execution is paused already');

@@ -176,7 +176,7 @@ export class Run {
     at: string,
     more: { role?: Role; locals?: JsonObject; vars?: JsonObject; frame?: Frame } = {},
   ): string {
-    if (Object.keys(this.draft.nodes).length >= flowLimits.nodes)
+    if (this.draft.nodeCount >= flowLimits.nodes)
       throw new StepFailure('too_many_nodes', `an execution has at most ${flowLimits.nodes} nodes at a time`);
     const { role = 'main', ...rest } = more;
     const nid = `${at}-${this.draft.nextVisit()}`;

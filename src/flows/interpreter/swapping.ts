@@ -23,7 +23,7 @@ export function swap(run: Run, { document, at, force, fields = {} }: Swap): Refu
   const refusal = refusalOf(run, parsed.flow, at, force);
   if (refusal !== undefined) return refusal;
   run.swapTo(parsed.flow, document);
-  for (const [key, value] of Object.entries(fields)) run.draft.setField(key, value);
+  run.draft.setFields(fields);
   restartAt(run, at);
   return undefined;
 }

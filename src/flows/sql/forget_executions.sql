@@ -1,18 +1,25 @@
--- Deletes executions that have ended, with everything that is about them: at most p_rows commits in a call. An execution goes last, after
--- its last commit, so that a call that is killed leaves nothing that nobody would find. `more`: call again for the same executions.
+-- Deletes executions that have ended, with everything that is about them: at most p_rows chunks of logs, and p_rows commits, in a call. An
+-- execution goes last, after its last commit, so that a call that is killed leaves nothing that nobody would find. `more`: call again for
+-- the same executions.
 --
--- Runs of their nodes are deleted by age, like other runs, and keep what they were about until then.
---
--- Locks: execution by id with skip locked.
+-- Locks: execution by id with skip locked, then as forget_runs.
 create or replace function forget_executions(
   p_executions uuid[], p_rows integer, out executions integer, out rows integer, out more boolean
 ) language plpgsql set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
-  v_ids uuid[];
+  v_ids uuid[]; v_runs uuid[];
 begin
   executions := 0; more := false;
   v_ids := array(
     select e.id from execution e where e.id = any (p_executions) and e.status > 2 order by e.id for update skip locked);
+  v_runs := array(select n.run_id from node_run n where n.execution_id = any (v_ids));
+  if v_runs <> '{}' then
+    select f.more into more from forget_runs(v_runs, p_rows) f;
+    if more then
+      rows := p_rows;
+      return;
+    end if;
+  end if;
   delete from commit
    where ctid = any (array(
      select c.ctid

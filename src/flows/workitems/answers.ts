@@ -5,7 +5,8 @@
 import type { EngineContext } from '../../contract/context.ts';
 import type { FlowMessage } from '../../contract/flow-messages.ts';
 import { MillraceError } from '../../errors.ts';
-import { onPool, sql } from '../../kernel/sql.ts';
+import { type Db, onPool, sql } from '../../kernel/sql.ts';
+import { acceptMessages } from '../executions/inbox.ts';
 import type { Json } from '../json.ts';
 
 /** `accepted`: it is stored, and takes effect when a conductor takes it; `detail` says so. */
@@ -33,6 +34,8 @@ export async function sendAnswer(
   const body = { point: 'answer', nid, attempt, outcome: { kind: 'done', result } };
   const id = `answer/${nid}/${attempt}`;
   const message: FlowMessage = { id, execution, bornMs: ctx.time.now(), point: 'answer', actor, body };
+  // a stored answer counts, and another one would be dropped without a word
+  if (await isAnswered(onPool(ctx.pool), { execution, nid, attempt })) throw answeredAlready();
   if (ctx.conductors === undefined) return store(ctx, message);
   const [delivered] = await ctx.conductors.deliver(ctx.tenant.id, [message], withinMs);
   if (delivered?.outcome === 'committed') return { outcome: 'committed' };
@@ -40,19 +43,19 @@ export async function sendAnswer(
   throw answeredAlready();
 }
 
-/** Without conductors, in this process or elsewhere: the message waits for the first one. */
-async function store(
-  ctx: EngineContext,
-  { id, execution, bornMs, point, actor, body }: FlowMessage,
-): Promise<AnswerReceipt> {
-  const stored = await onPool(ctx.pool).exec(sql`
-    insert into inbox (id, execution_id, at, body)
-    select ${id}, e.id, ${new Date(bornMs)}, ${JSON.stringify({ point, bornMs, actor, body })}::json
-      from execution e
-     where e.id = ${execution} and e.status < 3
-    on conflict do nothing`);
-  if (stored === 0) throw answeredAlready();
-  return accepted(undefined);
+/** Whether an answer is stored, from a person, by a link, or because the run of the attempt has ended. */
+export async function isAnswered(db: Db, { execution, nid, attempt }: Attempt): Promise<boolean> {
+  const { is } = await db.one<{ is: boolean }>(sql`
+    select exists (
+      select from inbox where execution_id = ${execution} and id = ${`answer/${nid}/${attempt}`}) as is`);
+  return is;
+}
+
+/** A shell without conductors: the answer waits for the first one. */
+async function store(ctx: EngineContext, message: FlowMessage): Promise<AnswerReceipt> {
+  const [outcome] = await acceptMessages(ctx, [message], null);
+  if (outcome?.kind === 'accepted') return accepted(undefined);
+  throw answeredAlready();
 }
 
 function accepted(detail: string | undefined): AnswerReceipt {

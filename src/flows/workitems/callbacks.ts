@@ -1,24 +1,25 @@
-/** Requests with a callback: who was called, and whether the step still waits for the answer. */
-import { type Db, sql } from '../../kernel/sql.ts';
-import type { Attempt } from './answers.ts';
+/** Requests with a callback that still wait for their answer. */
+import type { EngineContext } from '../../contract/context.ts';
+import { onPool } from '../../kernel/sql.ts';
+import { isAtWork } from '../executions/memory.ts';
+import { readExecution } from '../executions/stored.ts';
+import { type Attempt, isAnswered } from './answers.ts';
 
-export type Callback = {
+export interface Callback {
   /** The name of the flow. */
   readonly flow: string;
   /** The name of the task. */
   readonly name: string;
-  /** Whether its execution has ended, or an answer is stored. */
-  readonly isAnswered: boolean;
-};
+}
 
-/** The request of this attempt; undefined: its run is no longer on record, or there was none. */
-export function findCallback(db: Db, { execution, nid, attempt }: Attempt): Promise<Callback | undefined> {
-  return db.maybeOne<Callback>(sql`
-    select coalesce(f.name, '') as flow, coalesce(n.work ->> 'name', '') as name,
-           e.status >= 3 or exists (
-             select from inbox i where i.execution_id = e.id and i.id = ${`answer/${nid}/${attempt}`}) as "isAnswered"
-      from node_run n
-      join execution e on e.id = n.execution_id
-      left join flow f on f.id = e.flow_id
-     where n.execution_id = ${execution} and n.nid = ${nid} and n.attempt = ${attempt}`);
+/** Undefined: this attempt waits for no answer by a link, or has one that a conductor has not taken yet. */
+export async function findCallback(ctx: EngineContext, attempt: Attempt): Promise<Callback | undefined> {
+  const stored = await readExecution(ctx, attempt.execution);
+  const node = stored?.state.nodes[attempt.nid];
+  if (stored === undefined || node === undefined || node.attempt !== attempt.attempt) return undefined;
+  const step = stored.flow.byPosition.get(node.at);
+  const isWaiting = node.phase === 'run' && isAtWork(node) && stored.state.ending === null;
+  if (!isWaiting || step?.verb !== 'task' || step.work.kind !== 'run' || step.work.callback === null) return undefined;
+  if (await isAnswered(onPool(ctx.pool), attempt)) return undefined;
+  return { flow: stored.head.flow, name: step.name };
 }

@@ -1,5 +1,10 @@
-/** Statements about work items. The store inserts them with the commit that begins a step, and ends them with the step. */
-import { allOf, type Db, sql } from '../../kernel/sql.ts';
+/**
+ * Statements about work items. The store inserts them with the commit that begins a step, and ends them with the step. Title, form and
+ * input of a flow with sealed fields are stored encrypted, all in `input`; lists have the name of the task as their title, and no form.
+ */
+import type { Secrets } from '../../contract/context.ts';
+import { allOf, type Db, type Sql, sql } from '../../kernel/sql.ts';
+import { unsealObject } from '../executions/sealing.ts';
 import type { Json } from '../json.ts';
 
 export type Workitem = {
@@ -95,43 +100,72 @@ export async function listOpenWorkitems(db: Db, filter: WorkitemFilter, at: Date
   return { items: rows, hasMore: rows.length < (rows[0]?.found ?? 0) };
 }
 
-export function findWorkitem(db: Db, id: string, at: Date): Promise<Workitem | undefined> {
-  return db.maybeOne<Workitem>(sql`
-    select ${columns}, w.input, w.form, ${claimColumns(at)}
-      from workitem w ${joins}
-     where w.id = ${id}`);
+/** Stands for the form of an item that is stored encrypted. */
+const sealedForm = 'sealed';
+
+export type OpenedWorkitem = Workitem & {
+  /** It was stored encrypted: values of it may be those of sealed fields. */
+  readonly isSealed: boolean;
+};
+
+interface Find {
+  readonly db: Db;
+  readonly secrets: Pick<Secrets, 'encrypt' | 'decrypt'>;
+  readonly at: Date;
+}
+
+export function findWorkitem(find: Find, id: string): Promise<OpenedWorkitem | undefined> {
+  return findOne(find, sql`w.id = ${id}`);
 }
 
 /** The work item of an attempt of a node. */
 export function findWorkitemOf(
-  db: Db,
+  find: Find,
   { execution, nid, attempt }: { readonly execution: string; readonly nid: string; readonly attempt: number },
-  at: Date,
-): Promise<Workitem | undefined> {
-  return db.maybeOne<Workitem>(sql`
-    select ${columns}, w.input, w.form, ${claimColumns(at)}
-      from workitem w ${joins}
-     where w.execution_id = ${execution} and w.nid = ${nid} and w.attempt = ${attempt}`);
+): Promise<OpenedWorkitem | undefined> {
+  return findOne(find, sql`w.execution_id = ${execution} and w.nid = ${nid} and w.attempt = ${attempt}`);
 }
 
-/** Claims it, or renews the claim, unless another actor has one. Returns whether that worked. */
-export async function setClaim(
+async function findOne({ db, secrets, at }: Find, condition: Sql): Promise<OpenedWorkitem | undefined> {
+  const row = await db.maybeOne<Workitem>(sql`
+    select ${columns}, w.input, w.form, ${claimColumns(at)}
+      from workitem w ${joins}
+     where ${condition}`);
+  if (row === undefined || row.form !== sealedForm) return row && { ...row, isSealed: false };
+  const { title, form = {}, input = {} } = unsealObject(secrets, row.input);
+  return { ...row, title: typeof title === 'string' ? title : row.title, form, input, isSealed: true };
+}
+
+/** What an event about a work item says. */
+export type ChangedItem = {
+  readonly execution: string;
+  readonly nid: string;
+  readonly name: string;
+  readonly flow: string;
+};
+
+const changedItem = sql`
+    returning w.execution_id as execution, w.nid, w.name,
+              (select f.name from execution e join flow f on f.id = e.flow_id where e.id = w.execution_id) as flow`;
+
+/** Claims it, or renews the claim, unless another actor has one. Undefined: that did not work. */
+export function setClaim(
   db: Db,
   id: string,
   { actor, at, until }: { readonly actor: string; readonly at: Date; readonly until: Date },
-): Promise<boolean> {
-  const changed = await db.exec(sql`
-    update workitem
+): Promise<ChangedItem | undefined> {
+  return db.maybeOne<ChangedItem>(sql`
+    update workitem w
        set claimed_by = ${actor}, claimed_until = ${until}
-     where id = ${id} and ended_at is null
-       and (claimed_by is null or claimed_by = ${actor} or claimed_until <= ${at})`);
-  return changed > 0;
+     where w.id = ${id} and w.ended_at is null
+       and (w.claimed_by is null or w.claimed_by = ${actor} or w.claimed_until <= ${at})
+    ${changedItem}`);
 }
 
-/** Ends the claim of an actor. Returns whether it had one. */
-export async function removeClaim(db: Db, id: string, actor: string): Promise<boolean> {
-  const changed = await db.exec(sql`
-    update workitem set claimed_by = null, claimed_until = null
-     where id = ${id} and ended_at is null and claimed_by = ${actor}`);
-  return changed > 0;
+/** Ends the claim of an actor. Undefined: it had none. */
+export function removeClaim(db: Db, id: string, actor: string): Promise<ChangedItem | undefined> {
+  return db.maybeOne<ChangedItem>(sql`
+    update workitem w set claimed_by = null, claimed_until = null
+     where w.id = ${id} and w.ended_at is null and w.claimed_by = ${actor}
+    ${changedItem}`);
 }

@@ -9,6 +9,8 @@ import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
 import { answerWorkitem, claimWorkitem, listWorkitems, readWorkitem, releaseWorkitem } from './workitems.ts';
 
+const by = (name: string) => ({ claimer: name, actor: name });
+
 let api: TenantApi;
 beforeAll(async () => {
   api = await makeTenantApi();
@@ -54,7 +56,7 @@ describe('lists', () => {
     const assigned = await make({ assignee: 'meg' });
     const claimed = await make({ assignee: null, team: 'leads' });
     await make({ assignee: 'bob' });
-    await claimWorkitem(api.ctx, claimed, 'key:meg');
+    await claimWorkitem(api.ctx, claimed, by('key:meg'));
     const mine = { actor: 'key:meg', names: ['meg', 'key:meg'] };
     expect(await list({ mine })).toEqual([assigned, claimed]);
     api.advance(3_600_000);
@@ -66,35 +68,35 @@ describe('claims', () => {
   it('last for an hour, can be renewed, and keep others from claiming', async () => {
     const id = await make();
     const beforeMs = api.ctx.time.now();
-    const { claimedBy, claimedUntil } = await claimWorkitem(api.ctx, id, 'key:meg');
+    const { claimedBy, claimedUntil } = await claimWorkitem(api.ctx, id, by('key:meg'));
     expect(claimedBy).toBe('key:meg');
     expect((claimedUntil?.getTime() ?? 0) - beforeMs).toBeGreaterThanOrEqual(3_600_000);
-    await expect(claimWorkitem(api.ctx, id, 'key:bob')).rejects.toEqual(code('conflict'));
+    await expect(claimWorkitem(api.ctx, id, by('key:bob'))).rejects.toEqual(code('conflict'));
     api.advance(1_600_000);
-    await claimWorkitem(api.ctx, id, 'key:meg');
+    await claimWorkitem(api.ctx, id, by('key:meg'));
     // beyond the first hour, and within the second one, however slow this machine is
     api.advance(2_000_000);
     expect((await readWorkitem(api.ctx, id)).claimedBy).toBe('key:meg');
-    await expect(claimWorkitem(api.ctx, id, 'key:bob')).rejects.toEqual(code('conflict'));
+    await expect(claimWorkitem(api.ctx, id, by('key:bob'))).rejects.toEqual(code('conflict'));
     api.advance(1_800_000);
     expect(await readWorkitem(api.ctx, id)).toMatchObject({ claimedBy: null, claimedUntil: null });
-    expect((await claimWorkitem(api.ctx, id, 'key:bob')).claimedBy).toBe('key:bob');
+    expect((await claimWorkitem(api.ctx, id, by('key:bob'))).claimedBy).toBe('key:bob');
   });
 
   it('one of many who claim at once gets it', async () => {
     const id = await make();
-    const claims = ['a', 'b', 'c', 'd'].map((name) => claimWorkitem(api.ctx, id, name));
+    const claims = ['a', 'b', 'c', 'd'].map((name) => claimWorkitem(api.ctx, id, by(name)));
     const settled = await Promise.allSettled(claims);
     expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 
   it('are released by their claimer only; releasing nothing changes nothing', async () => {
     const id = await make();
-    expect((await releaseWorkitem(api.ctx, id, 'key:bob')).claimedBy).toBeNull();
-    await claimWorkitem(api.ctx, id, 'key:meg');
-    await expect(releaseWorkitem(api.ctx, id, 'key:bob')).rejects.toEqual(code('conflict'));
-    expect((await releaseWorkitem(api.ctx, id, 'key:meg')).claimedBy).toBeNull();
-    expect((await claimWorkitem(api.ctx, id, 'key:bob')).claimedBy).toBe('key:bob');
+    expect((await releaseWorkitem(api.ctx, id, by('key:bob'))).claimedBy).toBeNull();
+    await claimWorkitem(api.ctx, id, by('key:meg'));
+    await expect(releaseWorkitem(api.ctx, id, by('key:bob'))).rejects.toEqual(code('conflict'));
+    expect((await releaseWorkitem(api.ctx, id, by('key:meg'))).claimedBy).toBeNull();
+    expect((await claimWorkitem(api.ctx, id, by('key:bob'))).claimedBy).toBe('key:bob');
   });
 });
 
@@ -159,7 +161,7 @@ describe('answers', () => {
 
   it('are for the claimer and for operators while there is a claim', async () => {
     const id = await make();
-    await claimWorkitem(api.ctx, id, 'key:meg');
+    await claimWorkitem(api.ctx, id, by('key:meg'));
     const ctx = withConductor('committed');
     await expect(answerWorkitem(ctx, id, {}, bob)).rejects.toEqual(code('conflict'));
     await expect(answerWorkitem(ctx, id, {}, { actor: null, isOperator: false })).rejects.toEqual(code('conflict'));
@@ -174,8 +176,8 @@ describe('answers', () => {
     const outcomes = async (id: string): Promise<unknown[]> => {
       const settled = await Promise.allSettled([
         readWorkitem(api.ctx, id),
-        claimWorkitem(api.ctx, id, 'key:meg'),
-        releaseWorkitem(api.ctx, id, 'key:meg'),
+        claimWorkitem(api.ctx, id, by('key:meg')),
+        releaseWorkitem(api.ctx, id, by('key:meg')),
         answerWorkitem(api.ctx, id, {}, meg),
       ]);
       return settled.map((each) => (each.status === 'rejected' ? each.reason : each.value) as unknown);

@@ -8,13 +8,17 @@
  */
 import type { EngineContext } from '../../contract/context.ts';
 import { type Fault, MillraceError } from '../../errors.ts';
-import { type Db, onPool } from '../../kernel/sql.ts';
+import { type Recording, recording } from '../../events/append.ts';
+import { onPool } from '../../kernel/sql.ts';
+import { mask } from '../executions/masking.ts';
 import type { Json } from '../json.ts';
 import { answeredAlready, type AnswerReceipt, sendAnswer } from './answers.ts';
 import { checkAnswer } from './form.ts';
 import {
+  type ChangedItem,
   findWorkitem,
   listOpenWorkitems,
+  type OpenedWorkitem,
   removeClaim,
   setClaim,
   type Workitem,
@@ -40,31 +44,64 @@ export function listWorkitems(ctx: EngineContext, filter: WorkitemFilter): Promi
   return listOpenWorkitems(onPool(ctx.pool), filter, nowIn(ctx));
 }
 
-export function readWorkitem(ctx: EngineContext, id: string): Promise<Workitem> {
-  return requireOpen(onPool(ctx.pool), id, nowIn(ctx));
+/** `isMasked`: without the values of an item that may have some of sealed fields. */
+export async function readWorkitem(ctx: EngineContext, id: string, isMasked = false): Promise<Workitem> {
+  const item = await requireOpen(ctx, id);
+  return isMasked && item.isSealed ? { ...item, title: item.name, input: mask } : item;
+}
+
+export interface Claim {
+  /** The person who is to answer. */
+  readonly claimer: string;
+  /** Who claims it in the name of that person. */
+  readonly actor: string;
+  readonly forMs?: number;
 }
 
 /** Claims an item, by default for an hour, or renews the claim. Returns the item as it is then. */
 export async function claimWorkitem(
   ctx: EngineContext,
   id: string,
-  actor: string,
-  forMs: number = claimMs,
+  { claimer, actor, forMs = claimMs }: Claim,
 ): Promise<Workitem> {
   const db = onPool(ctx.pool);
   const at = nowIn(ctx);
-  const isClaimed = await setClaim(db, id, { actor, at, until: new Date(at.getTime() + forMs) });
-  const item = await requireOpen(db, id, at);
-  if (!isClaimed) throw claimedByOther(item);
+  const until = new Date(at.getTime() + forMs);
+  const changed = await recording(db, { actor, at }, async (tx) => {
+    const claimed = await setClaim(tx, id, { actor: claimer, at, until });
+    if (claimed !== undefined) recordClaim(tx, 'workitem.claimed', id, claimed, claimer);
+    return claimed;
+  });
+  const item = await requireOpen(ctx, id);
+  if (changed === undefined) throw claimedByOther(item);
   return item;
 }
 
-export async function releaseWorkitem(ctx: EngineContext, id: string, actor: string): Promise<Workitem> {
+/** Ends the claim of a person. */
+export async function releaseWorkitem(
+  ctx: EngineContext,
+  id: string,
+  { claimer, actor }: Pick<Claim, 'claimer' | 'actor'>,
+): Promise<Workitem> {
   const db = onPool(ctx.pool);
-  const isReleased = await removeClaim(db, id, actor);
-  const item = await requireOpen(db, id, nowIn(ctx));
-  if (!isReleased && item.claimedBy !== null) throw claimedByOther(item);
+  const at = nowIn(ctx);
+  const changed = await recording(db, { actor, at }, async (tx) => {
+    const released = await removeClaim(tx, id, claimer);
+    if (released !== undefined) recordClaim(tx, 'workitem.released', id, released, claimer);
+    return released;
+  });
+  const item = await requireOpen(ctx, id);
+  if (changed === undefined && item.claimedBy !== null) throw claimedByOther(item);
   return item;
+}
+
+function recordClaim(tx: Recording, type: string, id: string, item: ChangedItem, claimer: string): void {
+  const { flow, execution, nid: node, name } = item;
+  tx.record('millrace_executions', {
+    type,
+    subject: execution,
+    body: { flow, workitem: id, node, task: name, claimer },
+  });
 }
 
 /** Sends the answer of a person to the execution. Faults have paths such as `body.approved`. */
@@ -74,7 +111,7 @@ export async function answerWorkitem(
   body: Json,
   person: Person,
 ): Promise<AnswerReceipt> {
-  const item = await requireOpen(onPool(ctx.pool), id, nowIn(ctx));
+  const item = await requireOpen(ctx, id);
   return answerItem(ctx, item, body, person);
 }
 
@@ -85,8 +122,8 @@ export function answerItem(ctx: EngineContext, item: Workitem, body: Json, perso
   return sendAnswer(ctx, item, { result: checked.answer, actor: person.actor });
 }
 
-async function requireOpen(db: Db, id: string, at: Date): Promise<Workitem> {
-  const item = await findWorkitem(db, id, at);
+async function requireOpen(ctx: EngineContext, id: string): Promise<OpenedWorkitem> {
+  const item = await findWorkitem({ db: onPool(ctx.pool), secrets: ctx.secrets, at: nowIn(ctx) }, id);
   if (item === undefined) throw new MillraceError('not_found', `work item not found: ${id}`);
   if (item.endedAt !== null) throw answeredAlready();
   return item;

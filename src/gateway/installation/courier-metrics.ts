@@ -3,18 +3,12 @@
  * published events is that of this process. Counters carry the courier, because they begin anew with it.
  */
 import { eventsPublished } from '../../bus/telemetry.ts';
-import {
-  type BusTally,
-  deliveryBounds,
-  type HistogramTally,
-  latencyBounds,
-  maxShownSubscribers,
-} from '../../contract/courier-tally.ts';
+import { type BusTally, deliveryBounds, latencyBounds, maxShownSubscribers } from '../../contract/courier-tally.ts';
 import { courierTallies, type TallyRow } from '../../control/courier-queries.ts';
 import { listTenants } from '../../control/queries.ts';
 import type { Db } from '../../kernel/sql.ts';
 import type { Telemetry } from '../../kernel/telemetry.ts';
-import { escaped, headOf } from './launcher-metrics.ts';
+import { escaped, headOf, histogram } from './metric-lines.ts';
 import type { SchedulerRow } from './scheduler-metrics.ts';
 
 export interface BusFigures {
@@ -109,22 +103,8 @@ function histogramLines(
   parts: readonly Part[],
   field: 'delivery' | 'latency',
 ): string[] {
-  const lines = parts.flatMap(({ labels, tally }) => histogram(`millrace_${name}`, labels, bounds, tally[field]));
+  const lines = parts.flatMap(({ labels, tally }) => histogram(name, labels, bounds, tally[field]));
   return [...headOf(name, 'histogram', help), ...lines];
-}
-
-function histogram(
-  name: string,
-  labels: string,
-  bounds: readonly number[],
-  { buckets, seconds }: HistogramTally,
-): string[] {
-  let count = 0;
-  const lines = [...bounds, '+Inf'].map((bound, i) => {
-    count += buckets[i] ?? 0;
-    return `${name}_bucket{${labels},le="${bound}"} ${count}`;
-  });
-  return [...lines, `${name}_sum{${labels}} ${seconds}`, `${name}_count{${labels}} ${count}`];
 }
 
 /** Several couriers serve a tenant: the last of them to look at it knows best. */

@@ -139,7 +139,7 @@ export const gatewayEndpoints = endpoints({
   },
   'GET /api/installation': {
     summary:
-      'The version of this installation, its couriers, settings of PostgreSQL that cost speed and, for root, the configuration without secrets',
+      'The version of this installation, its couriers and conductors, settings of PostgreSQL that cost speed and, for root, the configuration without secrets',
     tag: 'installation',
     allow: ['viewer', 'operator'],
     answer: z.object({
@@ -153,6 +153,17 @@ export const gatewayEndpoints = endpoints({
       /** Couriers that are alive. They deliver the events of all tenants. */
       couriers: z.array(
         z.object({ id, machine: z.string(), version: z.string(), started_at: time, last_seen_at: time }),
+      ),
+      /** Conductors that are alive. They drive executions of flows, of all tenants, and call these functions. */
+      conductors: z.array(
+        z.object({
+          id,
+          machine: z.string(),
+          version: z.string(),
+          functions: z.array(z.string()),
+          started_at: time,
+          last_seen_at: time,
+        }),
       ),
       /** What an operator should know, with the remedy. */
       warnings: z.array(z.string()),

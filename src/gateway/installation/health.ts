@@ -8,7 +8,7 @@ import type { Caller } from '../../contract/roles.ts';
 import { defaultTenant } from '../../contract/tenants.ts';
 import { MillraceError } from '../../errors.ts';
 import type { Handlers } from '../../http/endpoint.ts';
-import { courierWarnings, readCourierStanding } from '../../control/courier-queries.ts';
+import { readWarnings } from './standings.ts';
 import type { Life } from '../../tenants/life.ts';
 import type { DatabaseFault } from '../../postgres/database-health.ts';
 import type { GatewayContext } from './context.ts';
@@ -32,7 +32,7 @@ export const healthHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>, Gatew
     if (streams.isQuiet) throw new MillraceError('stopping', 'stopping');
     const fault = life.databaseFault();
     if (fault !== undefined) throw unavailable(fault, caller);
-    return okWith(courierWarnings(await readCourierStanding(control)));
+    return okWith(await readWarnings(control));
   },
   // a tenant's key does not see metrics of other tenants
   'GET /metrics': async ({ caller }, { metrics }) =>

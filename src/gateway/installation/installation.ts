@@ -4,11 +4,11 @@ import { bodyOf, nameIn, readAudit } from '../../events/audit.ts';
 import { findTopic, type LoggedEvent } from '../../events/queries.ts';
 import type { Handlers } from '../../http/endpoint.ts';
 import { packageVersion } from '../../kernel/process/package-files.ts';
-import { courierWarnings, readCourierStanding } from '../../control/courier-queries.ts';
 import type { Db } from '../../kernel/sql.ts';
 import { readServerSpeed } from '../../postgres/slow-settings.ts';
 import type { GatewayContext } from './context.ts';
 import type { gatewayEndpoints } from './endpoints.ts';
+import { readStandings } from './standings.ts';
 
 type Keys = 'GET /api/installation' | 'GET /api/installation/audit';
 
@@ -17,7 +17,7 @@ export const installationHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>,
     version: packageVersion,
     node: process.versions.node,
     database: await readServerSpeed(control),
-    ...(await renderCouriers(control)),
+    ...(await renderStandings(control)),
     settings: caller?.kind !== 'task' && caller?.role === 'root' ? [...settings] : null,
   }),
   'GET /api/installation/audit': async ({ query }, { control }) => {
@@ -32,16 +32,25 @@ export const installationHandlers: Handlers<Pick<typeof gatewayEndpoints, Keys>,
   },
 };
 
-async function renderCouriers(control: Db) {
-  const standing = await readCourierStanding(control);
-  const couriers = standing.couriers.map(({ id, machine, version, startedAt, beatAt }) => ({
-    id,
-    machine,
-    version,
-    started_at: startedAt.toISOString(),
-    last_seen_at: beatAt.toISOString(),
-  }));
-  return { couriers, warnings: courierWarnings(standing) };
+async function renderStandings(control: Db) {
+  const { couriers, conductors, warnings } = await readStandings(control);
+  return {
+    couriers: couriers.map(renderProcess),
+    conductors: conductors.map((row) => ({ ...renderProcess(row), functions: row.functions })),
+    warnings,
+  };
+}
+
+interface ProcessRow {
+  readonly id: string;
+  readonly machine: string;
+  readonly version: string;
+  readonly startedAt: Date;
+  readonly beatAt: Date;
+}
+
+function renderProcess({ id, machine, version, startedAt, beatAt }: ProcessRow) {
+  return { id, machine, version, started_at: startedAt.toISOString(), last_seen_at: beatAt.toISOString() };
 }
 
 /** The name of a key or tenant is that in its event. */

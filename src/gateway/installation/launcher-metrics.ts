@@ -5,6 +5,7 @@
 import { type Db, sql } from '../../kernel/sql.ts';
 import { isHeld, isSilent } from '../../control/liveness.ts';
 import { reasonCodes } from '../../control/reasons.ts';
+import { headOf, escaped } from './metric-lines.ts';
 
 const states = ['STARTED', 'ALLOCATED', 'ENABLED', 'DISABLED'] as const;
 
@@ -99,12 +100,4 @@ function gauge(name: string, help: string, label: string, values: readonly (read
     ...headOf(name, 'gauge', help),
     ...values.map(([value, count]) => `millrace_${name}{${label}="${value}"} ${count}`),
   ];
-}
-
-export function headOf(name: string, type: string, help: string): string[] {
-  return [`# HELP millrace_${name} ${help}`, `# TYPE millrace_${name} ${type}`];
-}
-
-export function escaped(text: string): string {
-  return text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 }

@@ -6,6 +6,8 @@ import { makeMetrics } from './metrics.ts';
 const lateness = { buckets: [2, 1, 0, 0, 0, 0, 0, 0, 0, 1], seconds: 61.5 };
 const tally = { fired: 4, caught_up: 10, runs: 14, retries: 2, leases_lost: 1, published: 6, dropped: 8, lateness };
 
+const flowTally = { commits: 9, messages: 12, lost: 1, calls: 6, lateness: { buckets: [3, 1], seconds: 0.5 } };
+
 const figures = {
   tenants: { STARTED: 2 },
   notRunning: {},
@@ -25,11 +27,21 @@ it('metrics include this process, and the schedulers of all processes per tenant
     schedulers: async () => rows,
     launcher: async () => figures,
     bus: async () => ({ couriers: [], tenants: new Map() }),
+    flows: async () => ({
+      conductors: [{ id: 'c1', tally: { tenants: { 1: flowTally }, executions: { 1: { resting: 5, away: 2 } } } }],
+      waiting: ['1'],
+      tenants: new Map([['1', 'default']]),
+    }),
   });
   claimed.emit(telemetry, { runs: 3, polls: 1 });
   handedOver.emit(telemetry, { runs: 2 });
   const lines = (await metrics(null)).split('\n');
   for (const line of [
+    'millrace_flow_messages_total{tenant="default",conductor="c1"} 12',
+    'millrace_timer_lateness_seconds_bucket{tenant="default",conductor="c1",le="0.01"} 4',
+    'millrace_flow_executions{tenant="default",conductor="c1",state="away"} 2',
+    'millrace_flow_inbox_waiting{tenant="default"} 1',
+    'millrace_conductors 1',
     'millrace_runs_claimed_total 3',
     'millrace_runs_handed_over_total 2',
     'millrace_tenants{state="STARTED"} 2',
@@ -53,7 +65,7 @@ it('metrics include this process, and the schedulers of all processes per tenant
   ])
     expect(lines).toContain(line);
   // in the text format of Prometheus
-  const form = /^[a-z_]+\{[a-z_]+="(?:[^"\\]|\\.)*"(,(le|through)="[^"]+")?\} [\d.]+$/;
+  const form = /^[a-z_]+\{[a-z_]+="(?:[^"\\]|\\.)*"(,(le|through|conductor|state)="[^"]+")*\} [\d.]+$/;
   expect(lines.filter((line) => line.includes('tenant=') && !form.test(line))).toEqual([]);
   // a tenant's key sees neither metrics of other tenants nor those of this process
   const ofOne = (await metrics('1')).split('\n');
@@ -74,6 +86,7 @@ it('metrics of this process are available while the control database is unreacha
       schedulers: () => Promise.reject(new Error('gone')),
       launcher: () => Promise.reject(new Error('gone')),
       bus: () => Promise.reject(new Error('gone')),
+      flows: () => Promise.reject(new Error('gone')),
     },
   );
   const text = await metrics(null);

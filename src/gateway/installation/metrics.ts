@@ -1,8 +1,9 @@
-/** Prometheus metrics: of this process from telemetry; of schedulers, hosts, launchers and couriers from the control database. */
+/** Prometheus metrics: of this process from telemetry; of schedulers, hosts, launchers, couriers and conductors from the control database. */
 import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client';
 import type { Telemetry } from '../../kernel/telemetry.ts';
 import { claimed, handedOver, reported } from '../../runs/telemetry.ts';
 import { requestAnswered } from '../routing/telemetry.ts';
+import { conductorMetrics, type FlowFigures } from './conductor-metrics.ts';
 import { type BusFigures, countPublished, courierMetrics } from './courier-metrics.ts';
 import { launcherMetrics, type LauncherFigures } from './launcher-metrics.ts';
 import { schedulerMetrics, type SchedulerRow } from './scheduler-metrics.ts';
@@ -13,11 +14,12 @@ export interface MetricSources {
   readonly schedulers: () => Promise<readonly SchedulerRow[]>;
   readonly launcher: () => Promise<LauncherFigures>;
   readonly bus: () => Promise<BusFigures>;
+  readonly flows: () => Promise<FlowFigures>;
 }
 
 export function makeMetrics(
   telemetry: Telemetry,
-  { schedulers, launcher, bus }: MetricSources,
+  { schedulers, launcher, bus, flows }: MetricSources,
 ): (tenantId: string | null) => Promise<string> {
   const registry = new Registry();
   const registers = [registry];
@@ -53,10 +55,11 @@ export function makeMetrics(
     const isRoot = tenantId === null;
     const own = isRoot ? await registry.metrics() : '';
     // without the control database, the metrics of this process are still available
-    const [figures, rows, busFigures] = await Promise.all([
+    const [figures, rows, busFigures, flowFigures] = await Promise.all([
       isRoot ? launcher().catch(() => undefined) : undefined,
       schedulers().catch(() => undefined),
       bus().catch(() => undefined),
+      flows().catch(() => undefined),
     ]);
     const visible = rows?.filter((row) => isRoot || row.tenantId === tenantId);
     return [
@@ -64,6 +67,7 @@ export function makeMetrics(
       figures === undefined ? '' : launcherMetrics(figures),
       visible === undefined ? '' : schedulerMetrics(visible),
       busFigures === undefined ? '' : courierMetrics(busFigures, { published, schedulers: visible ?? [] }, tenantId),
+      flowFigures === undefined ? '' : conductorMetrics(flowFigures, tenantId),
     ].join('');
   };
 }

@@ -1,6 +1,6 @@
 /** Metrics of schedulers in the text format of Prometheus. They run in other processes, which store the counters in their rows. */
 import { latenessBounds, type SchedulerTally } from '../../contract/tally.ts';
-import { escaped, headOf } from './launcher-metrics.ts';
+import { escaped, headOf, histogram } from './metric-lines.ts';
 
 export interface SchedulerRow {
   readonly tenantId: string;
@@ -33,16 +33,8 @@ export function schedulerMetrics(rows: readonly SchedulerRow[]): string {
   ]);
   const name = 'trigger_lateness_seconds';
   const head = headOf(name, 'histogram', 'From the due time of a trigger to the commit of its firing');
-  return `${[...plain, ...head, ...rows.flatMap((row) => histogram(`millrace_${name}`, row))].join('\n')}\n`;
-}
-
-function histogram(name: string, { tenant, tally }: SchedulerRow): string[] {
-  const label = `tenant="${escaped(tenant)}"`;
-  const { buckets, seconds } = tally?.lateness ?? { buckets: [], seconds: 0 };
-  let count = 0;
-  const lines = [...latenessBounds, '+Inf'].map((bound, i) => {
-    count += buckets[i] ?? 0;
-    return `${name}_bucket{${label},le="${bound}"} ${count}`;
-  });
-  return [...lines, `${name}_sum{${label}} ${seconds}`, `${name}_count{${label}} ${count}`];
+  const lines = rows.flatMap(({ tenant, tally }) =>
+    histogram(name, `tenant="${escaped(tenant)}"`, latenessBounds, tally?.lateness ?? { buckets: [], seconds: 0 }),
+  );
+  return `${[...plain, ...head, ...lines].join('\n')}\n`;
 }

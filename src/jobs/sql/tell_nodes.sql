@@ -2,7 +2,7 @@
 -- execution. Returns the owners of these executions, so that the caller wakes them after its commit; null among them: any conductor.
 --
 -- An execution that has ended, or does not exist, gets nothing. Neither does a node whose request was taken and that now waits for an
--- answer by its link (`answer_url`). A node's attempt has one answer: a further one is dropped.
+-- answer by its link (`callback`). A node's attempt has one answer: a further one is dropped.
 --
 -- Locks: inbox (inserts only). Reads `execution` without locking it: whoever holds rows of live must not wait for an execution.
 create or replace function tell_nodes(
@@ -23,7 +23,7 @@ begin
       from unnest(p_runs, p_states, p_reasons, p_exit_codes, p_results) as r (id, state, reason, exit_code, result)
       join node_run n on n.run_id = r.id
       join execution e on e.id = n.execution_id and e.status < 3
-     where r.state <> 'success' or n.work -> 'runtime' ->> 'answer_url' is null
+     where r.state <> 'success' or n.work ->> 'callback' is null
   ),
   stored as (
     insert into inbox (id, execution_id, at, body)

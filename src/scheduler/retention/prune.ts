@@ -1,6 +1,6 @@
 /**
- * Retention deletes runs beyond the age or number that their job keeps, with their logs, tokens and firings, and other data
- * that is no longer needed.
+ * Retention deletes runs beyond the age or number that their job keeps, with their logs, tokens and firings, executions of flows, and
+ * other data that is no longer needed.
  *
  * 1. It works in small batches, each in its own commit. The pause after a batch grows with the time that the batch took, so
  *    that a loaded server is spared.
@@ -12,6 +12,7 @@ import type { EngineContext } from '../../contract/context.ts';
 import { dropPieces } from '../../bus/retention/drop-pieces.ts';
 import { pruneBus } from '../../bus/retention/prune.ts';
 import { pruneEvents } from '../../events/prune.ts';
+import { ExecutionPruner } from '../../flows/retention/prune.ts';
 import { dayMs } from '../../kernel/text/duration.ts';
 import { checkpoint } from '../checkpoints.ts';
 import { LogThrottle } from '../../kernel/log-throttle.ts';
@@ -90,12 +91,14 @@ class Pruner {
   #task = queries.first.id;
   #job = queries.first.id;
   readonly #walks = { tokens: queries.first, firings: queries.first, instants: queries.first };
+  readonly #executions: ExecutionPruner;
   readonly #throttle = new LogThrottle({ everyMs: dayMs });
 
   constructor(ctx: EngineContext, { whole }: { whole: boolean }) {
     this.#ctx = ctx;
     this.#db = onPool(ctx.pool);
     this.#whole = whole;
+    this.#executions = new ExecutionPruner({ whole });
   }
 
   async pass(signal: AbortSignal): Promise<Pass> {
@@ -110,6 +113,7 @@ class Pruner {
       async () => ({ rows: await queries.forgetLeases(this.#db, this.#ago(dayMs)), more: false }),
       () => this.#activity(),
       (work: Work) => this.#bus(work),
+      (work: Work) => this.#ofFlows(work),
     ];
     let rows = 0;
     let more = false;
@@ -308,6 +312,18 @@ class Pruner {
     let rows = 0;
     while (!isOver(work)) {
       const pruned = await this.#step(work, () => pruneBus(this.#db, { retentionMs, nowMs: this.#ctx.time.now() }));
+      rows += pruned.rows;
+      if (!pruned.more) return { rows, more: false };
+    }
+    return { rows, more: true };
+  }
+
+  async #ofFlows(work: Work): Promise<Pass> {
+    const { ageMs, runs } = this.#ctx.settings.retention;
+    let rows = 0;
+    while (!isOver(work)) {
+      const keep = { ageMs, runs, nowMs: this.#ctx.time.now() };
+      const pruned = await this.#step(work, () => this.#executions.step(this.#db, keep));
       rows += pruned.rows;
       if (!pruned.more) return { rows, more: false };
     }

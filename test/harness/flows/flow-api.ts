@@ -63,7 +63,11 @@ export async function makeFlowApi(functions: HostedFunctionMap = {}): Promise<Fl
     },
     async launch(flow, input = {}, key) {
       const body = { flow, input, ...(key !== undefined && { key }) };
-      return (await calls.call('POST /api/executions', { body })).id;
+      const { id, accepted } = await calls.call('POST /api/executions', { body });
+      // the conductor may still be opening the tenant
+      if (accepted === true && conductor !== undefined)
+        await until(`execution ${id} begins`, async () => (await world.head(id, 'default')).rev > 0 || undefined);
+      return id;
     },
     reached: (id, status) =>
       until(

@@ -94,9 +94,17 @@ function Row({ entry, more, choose }: Group & { readonly choose: Props['choose']
 
 function Subject({ entry: { subject, name, page } }: { readonly entry: Entry }) {
   const label = name ?? subject?.slice(-12) ?? '–';
-  const paths = { run: '/runs/', job: '/jobs/', project: '/projects/', subscriber: '/subscribers/' } as const;
+  const paths = {
+    run: '/runs/',
+    job: '/jobs/',
+    project: '/projects/',
+    subscriber: '/subscribers/',
+    flow: '/flows/',
+    execution: '/executions/',
+  } as const;
   if (page === null || page.kind === 'backfill') return <>{label}</>;
-  const id = page.kind === 'subscriber' ? encodeURIComponent(label) : page.id;
+  const isByName = page.kind === 'subscriber' || page.kind === 'flow';
+  const id = isByName ? encodeURIComponent(label) : page.id;
   return <Link href={`${paths[page.kind]}${id}`}>{label}</Link>;
 }
 

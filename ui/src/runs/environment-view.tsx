@@ -2,9 +2,9 @@
 import { Answer } from '../kit/answer.tsx';
 import { Fact, Facts } from '../kit/facts.tsx';
 import { formatSpan } from '../time/format.ts';
-import { type Environment, type Run, useEnvironment } from './use-runs.ts';
+import { type Environment, type RunDetail, useEnvironment } from './use-runs.ts';
 
-export function EnvironmentView({ run }: { readonly run: Run }) {
+export function EnvironmentView({ run }: { readonly run: RunDetail }) {
   const environment = useEnvironment(run.id);
   return (
     <Answer of={environment} what="Reading the environment">
@@ -14,6 +14,7 @@ export function EnvironmentView({ run }: { readonly run: Run }) {
           {data.variables.length === 0 ? null : <Variables variables={data.variables} />}
           {Object.keys(data.params).length === 0 ? null : <Data title="Parameters" value={data.params} />}
           {data.input === null || data.input === undefined ? null : <Data title="Input" value={data.input} />}
+          {run.result === null || run.result === undefined ? null : <Data title="Result" value={run.result} />}
         </div>
       )}
     </Answer>

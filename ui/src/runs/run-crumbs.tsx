@@ -1,12 +1,13 @@
-/** Links to the project and job of a run, and to the graph of its instant. */
+/** Links to the project and job of a run, and to the graph of its instant; or to the step of an execution that it performs. */
 import { Link } from 'wouter';
 import { Instant } from '../time/times.tsx';
-import type { Run } from './use-runs.ts';
+import type { RunDetail } from './use-runs.ts';
 
-export function RunCrumbs({ run: { job, instant } }: { readonly run: Run }) {
+export function RunCrumbs({ run: { job, instant, node } }: { readonly run: RunDetail }) {
   return (
     <nav className="crumbs" aria-label="Where this is">
       <Link href="/runs">Runs</Link>
+      {node == null ? null : <OfNode node={node} />}
       {job === null ? null : (
         <>
           <span aria-hidden="true">/</span>
@@ -24,5 +25,16 @@ export function RunCrumbs({ run: { job, instant } }: { readonly run: Run }) {
         </>
       )}
     </nav>
+  );
+}
+
+function OfNode({ node: { execution, id } }: { readonly node: NonNullable<RunDetail['node']> }) {
+  return (
+    <>
+      <span aria-hidden="true">/</span>
+      <Link href={`/executions/${execution}`}>execution {execution.slice(-8)}</Link>
+      <span aria-hidden="true">/</span>
+      <Link href={`/executions/${execution}?node=${encodeURIComponent(id)}`}>its step</Link>
+    </>
   );
 }

@@ -2,9 +2,9 @@
 import { Link } from 'wouter';
 import { Fact, Facts } from '../kit/facts.tsx';
 import { Age, Span } from '../time/times.tsx';
-import type { Run } from './use-runs.ts';
+import type { RunDetail } from './use-runs.ts';
 
-export function RunFacts({ run }: { readonly run: Run }) {
+export function RunFacts({ run }: { readonly run: RunDetail }) {
   return (
     <Facts>
       <Fact term="Queued">
@@ -21,7 +21,7 @@ export function RunFacts({ run }: { readonly run: Run }) {
       {run.exit_code === null ? null : <Fact term="Exit code">{run.exit_code}</Fact>}
       <Fact term="Attempt">{run.attempt}</Fact>
       <Fact term="Priority">{run.priority}</Fact>
-      <Fact term="Job version">{run.version}</Fact>
+      {run.node == null ? <Fact term="Job version">{run.version}</Fact> : null}
       {run.worker_id === null ? null : (
         <Fact term="Worker">
           <Link href={`/workers/${run.worker_id}`} title={run.worker_id}>

@@ -15,13 +15,13 @@ import { RunCrumbs } from './run-crumbs.tsx';
 import { RunFacts } from './run-facts.tsx';
 import './runs.css';
 import { sentence } from '../explain/sentence.ts';
-import { type Run, useRun } from './use-runs.ts';
+import { type RunDetail, useRun } from './use-runs.ts';
 import { WhyView } from './why-view.tsx';
 
 interface View {
   readonly name: string;
   readonly label: string;
-  readonly Body: ComponentType<{ readonly run: Run }>;
+  readonly Body: ComponentType<{ readonly run: RunDetail }>;
 }
 
 const views: readonly View[] = [
@@ -35,7 +35,7 @@ const views: readonly View[] = [
 export default function RunPage({ id }: { readonly id: string }) {
   const run = useRun(id);
   const heading = useRef<HTMLHeadingElement>(null);
-  const name = run.data?.task?.name ?? `Run ${id.slice(0, 8)}`;
+  const name = run.data?.task?.name ?? run.data?.node?.name ?? `Run ${id.slice(0, 8)}`;
   useTitle(run.data === undefined ? undefined : `${name} · ${run.data.state}`);
   return (
     <Answer of={run} what="Reading the run">
@@ -61,7 +61,7 @@ export default function RunPage({ id }: { readonly id: string }) {
 }
 
 /** For a run that has not begun, the explanation matters more than a log that cannot exist. */
-function RunView({ run }: { readonly run: Run }) {
+function RunView({ run }: { readonly run: RunDetail }) {
   const [view] = useUrlState('view', run.started_at === null ? 'why' : 'log');
   const shown = views.find(({ name }) => name === view);
   if (shown === undefined) return <NotFound />;

@@ -69,7 +69,7 @@ function Row({ run, ofManyJobs, isCurrent }: RowProps) {
           </span>
         ) : null}
       </th>
-      {ofManyJobs ? <td className="wide">{run.job === null ? '–' : <JobLink job={run.job} />}</td> : null}
+      {ofManyJobs ? <td className="wide">{run.job === null ? <OfFlow /> : <JobLink job={run.job} />}</td> : null}
       <td className="wide">{run.instant === null ? '–' : <InstantLink run={run} at={run.instant} />}</td>
       <td className="wide number muted">{run.attempt}</td>
       <td className="muted">
@@ -90,6 +90,11 @@ function JobLink({ job }: { readonly job: NonNullable<Run['job']> }) {
       {job.name}
     </Link>
   );
+}
+
+/** Lists do not name the execution; the page of the run leads to it. */
+function OfFlow() {
+  return <span className="muted">a step of a flow</span>;
 }
 
 /** Leads to the graph of the job as it stood then. */

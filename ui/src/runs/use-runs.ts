@@ -3,7 +3,9 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type TenantAnswer, tenant } from '../client.ts';
 import { keys } from '../queries.ts';
 
+/** As lists have it. */
 export type Run = TenantAnswer<'GET /api/runs'>['items'][number];
+export type RunDetail = TenantAnswer<'GET /api/runs/{id}'>;
 export type Moment = TenantAnswer<'GET /api/runs/{id}/history'>['items'][number];
 export type Environment = TenantAnswer<'GET /api/runs/{id}/environment'>;
 

@@ -23,6 +23,8 @@ export const deliveryReasonCodes = [
   'delivered',
   'dead_letter',
   'dropped',
+  'replay_under_way',
+  'replay_ended',
 ] as const;
 
 const deliveryStates = ['idle', 'delivering', 'waiting', 'retrying', 'stopped', 'delivered', 'given_up'] as const;

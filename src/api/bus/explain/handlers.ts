@@ -11,6 +11,7 @@ import { type ReaderRow, readReaders } from '../subscribers/queries.ts';
 import { isClient, namedSubscriber, ownSubscriber } from '../whose.ts';
 import type { deliveryExplainEndpoints } from './endpoints.ts';
 import { errandFinding, type Finding, finding, formatLag } from './findings.ts';
+import { explainReplayed } from './replayed.ts';
 import {
   countUnfanned,
   findByDigits,
@@ -60,7 +61,7 @@ async function explainBatch(
   ctx: ApiContext,
   subscriber: Subscriber,
   id: string,
-  [, , strand, , last]: RegExpExecArray,
+  [, , labelled, first, last]: RegExpExecArray,
 ): Promise<Findings | undefined> {
   const letter = await findLetterOf(ctx.db, subscriber.id, id);
   if (letter !== undefined) {
@@ -74,11 +75,17 @@ async function explainBatch(
       : finding('dropped', gapMessage, { ...letter });
     return { state: 'given_up', findings: [words] };
   }
-  // a replay that mixes strands
+  const readers = await readReaders(ctx.db, subscriber.id);
+  const isUnlabelled = labelled === undefined;
+  if (isUnlabelled) {
+    const found = await explainReplayed(ctx, subscriber, { id, first: Number(first), last: Number(last) });
+    if (found !== undefined) return found;
+  }
+  // the only strand is not named beside the terms
+  const strand = isUnlabelled && readers.length === 1 ? '0' : labelled;
   if (strand === undefined) return undefined;
   const gap = await findGapOf(ctx.db, { subscriber: subscriber.id, strand, last: Number(last) });
   if (gap !== undefined) return { state: 'given_up', findings: [finding('dropped', gapMessage, { ...gap })] };
-  const readers = await readReaders(ctx.db, subscriber.id);
   const reader = readers.find((one) => String(one.strand) === strand);
   if (reader !== undefined && reader.pos >= Number(last)) {
     const delivery = await lastDelivery(ctx.db, subscriber.id, id);

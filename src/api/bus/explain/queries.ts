@@ -49,6 +49,23 @@ export function findGapOf(
      limit 1`);
 }
 
+/** The replay that sends a batch, or has sent it: a running one, else the newest. */
+export function findReplayOf(
+  db: Db,
+  subscriber: string,
+  { first, last }: { readonly first: number; readonly last: number },
+): Promise<
+  { id: string; state: string; pos: number; attempts: number; run_at: Date | null; reason: string | null } | undefined
+> {
+  return db.maybeOne(sql`
+    select r.id, r.state, r.pos, r.attempts, e.run_at, e.reason
+      from replay r
+      left join errand e on e.queue = 'main' and e.key = '["replay",["' || r.id::text || '"]]'
+     where r.subscriber_id = ${subscriber} and not r.only_undelivered and r.from_seq < ${first} and r.to_seq >= ${last}
+     order by r.state = 'running' desc, r.at desc
+     limit 1`);
+}
+
 /** All that the limit by bytes has dropped for a subscriber. */
 export async function findDropped(db: Db, subscriber: string): Promise<DroppedEvents | null> {
   const row = await db.one<{ dropped: DroppedEvents | null }>(sql`select ${droppedOf(sql`${subscriber}`)} as dropped`);

@@ -1,38 +1,48 @@
 /** Handlers of export and import. Credentials leave only encrypted with a passphrase. */
 import { importBus } from '../../../bus/subscribers/import.ts';
 import { makeSealer, type Sealer } from '../../../bus/subscribers/sealing.ts';
-import type { CallAnswer } from '../../../http/client.ts';
 import { MillraceError } from '../../../errors.ts';
 import { recording } from '../../../events/append.ts';
+import { Slices } from '../../../kernel/process/slices.ts';
 import { type ApiContext, type ApiHandlers, author } from '../../context.ts';
 import { decryptCredential } from '../subscribers/views.ts';
 import type { transferEndpoints } from './endpoints.ts';
-import { exportSubscribers, type ExportedRow, exportTopics } from './queries.ts';
+import { exportSealable, exportSubscribers, exportTopics, type SealableRow } from './queries.ts';
 
 type Endpoints = typeof transferEndpoints;
-type Exported = CallAnswer<Endpoints['GET /bus/export']>;
 
 /** Limits of one import. */
 const maxTopics = 100_000;
 const maxSubscribers = 10_000;
 
-async function exportBus(ctx: ApiContext, sealer: Sealer | undefined): Promise<{ json: string; subscribers: number }> {
-  const [topics, rows] = await Promise.all([
-    exportTopics(ctx.db, maxTopics + 1),
-    exportSubscribers(ctx.db, maxSubscribers + 1),
-  ]);
-  if (topics.count > maxTopics || rows.length > maxSubscribers) {
-    throw new MillraceError('conflict', 'the bus has too many topics or subscribers for one export');
-  }
-  const subscribers: Exported['subscribers'] = rows.map(({ credential, secrets, ...row }) => ({
-    ...row,
-    sealed: sealer === undefined ? null : seal(ctx, sealer, { credential, secrets, ...row }),
-  }));
-  const json = `{"version":1,"topics":${topics.json},"subscribers":${JSON.stringify(subscribers)}}`;
-  return { json, subscribers: rows.length };
+interface ExportedBus {
+  readonly subscribers: number;
+  readonly json: string;
 }
 
-function seal(ctx: ApiContext, sealer: Sealer, { name, credential, secrets }: ExportedRow): string | null {
+async function exportBus(ctx: ApiContext, sealer: Sealer | undefined): Promise<ExportedBus> {
+  const [topics, subscribers] = await Promise.all([
+    exportTopics(ctx.db, maxTopics + 1),
+    sealer === undefined ? exportSubscribers(ctx.db, maxSubscribers + 1) : exportSealed(ctx, sealer),
+  ]);
+  if (topics.count > maxTopics || subscribers.count > maxSubscribers) {
+    throw new MillraceError('conflict', 'the bus has too many topics or subscribers for one export');
+  }
+  const json = `{"version":1,"topics":${topics.json},"subscribers":${subscribers.json}}`;
+  return { json, subscribers: subscribers.count };
+}
+
+async function exportSealed(ctx: ApiContext, sealer: Sealer): Promise<{ count: number; json: string }> {
+  const slices = new Slices();
+  const rendered: string[] = [];
+  for (const row of await exportSealable(ctx.db, maxSubscribers + 1)) {
+    rendered.push(`${row.json.slice(0, -1)},"sealed":${JSON.stringify(seal(ctx, sealer, row))}}`);
+    if (slices.isOver) await slices.pause();
+  }
+  return { count: rendered.length, json: `[${rendered.join(',')}]` };
+}
+
+function seal(ctx: ApiContext, sealer: Sealer, { name, credential, secrets }: SealableRow): string | null {
   if (credential === null && secrets.length === 0) return null;
   return sealer.seal(name, {
     uuid: decryptCredential(ctx, credential),

@@ -1,7 +1,6 @@
 /** Launches executions, one or many at once. A launch is idempotent by its key. */
 import type { Delivered, LaunchBody } from '../../../contract/flow-messages.ts';
 import { MillraceError } from '../../../errors.ts';
-import type { Json } from '../../../flows/json.ts';
 import type { CallAnswer } from '../../../http/client.ts';
 import type { Input } from '../../../http/endpoint.ts';
 import { newId } from '../../../kernel/id.ts';
@@ -71,9 +70,7 @@ async function launchMany(
   const depth = await depthOf(ctx, caller);
   const { flow, version } = body;
   const letters = body.items.map(({ input, key }) =>
-    isTooLarge(input)
-      ? undefined
-      : letterOf({ flow, version, input: input as Json, key, depth }, newId(ctx.time.now())),
+    isTooLarge(input) ? undefined : letterOf({ flow, version, input, key, depth }, newId(ctx.time.now())),
   );
   const sent = letters.filter((letter) => letter !== undefined);
   const delivered = sent.length === 0 ? [] : await deliver(ctx, caller, sent);

@@ -46,7 +46,7 @@ export function viewExecution(stored: StoredExecution, around: Surroundings): Ex
     ),
     nodes,
     nodes_total: Object.keys(state.nodes).length,
-    tree: drawTree(outline, state, reader.isAtWork),
+    tree: drawTree(outline, state, (nid) => reader.isAtWork(nid)),
     own_document: stored.ownDocument,
     early: { total: early.length, names: early.slice(0, maxEarlyNames).map(({ name }) => name.slice(0, 200)) },
     is_busy: state.left.length > 0 || nodes.some(({ waits }) => waits?.kind === 'task'),

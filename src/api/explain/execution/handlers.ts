@@ -132,9 +132,7 @@ function moreSteps(more: number): Finding {
 }
 
 /** Incidents first, then work, then what only waits. */
-const importance: readonly WaitingStep['waits']['kind'][] = [
-  ...(['incident', 'run', 'task', 'child', 'human', 'closing', 'retry', 'signal', 'timer', 'steps'] as const),
-];
+const importance: readonly string[] = 'incident run task child human closing retry signal timer steps'.split(' ');
 
 function waitingSteps({ flow, state, head }: StoredExecution): WaitingStep[] {
   const reader = makeWaitReader(flow, state, head);

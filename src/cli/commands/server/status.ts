@@ -29,6 +29,7 @@ async function fetchStatus(server: Server) {
   unread.sort((a, b) => (a.part < b.part ? -1 : 1));
   const database = installation?.database ?? null;
   const couriers = installation && { alive: installation.couriers.length, warnings: installation.warnings };
+  const conductors = installation && { alive: installation.conductors.length };
   return (
     tenant && {
       url,
@@ -36,6 +37,7 @@ async function fetchStatus(server: Server) {
       version: version ?? null,
       database,
       couriers: couriers ?? null,
+      conductors: conductors ?? null,
       counts,
       workers,
       schedulers,
@@ -138,7 +140,7 @@ function showUnavailable({ out }: Session, url: string, health: Health): never {
 }
 
 function showFacts(out: Output, status: Status): void {
-  const { url, health, tenant, version, database, couriers, counts, unread } = status;
+  const { url, health, tenant, version, database, couriers, conductors, counts, unread } = status;
   out.facts([
     ['server', url],
     ['server version', version ?? '-'],
@@ -153,6 +155,7 @@ function showFacts(out: Output, status: Status): void {
     ['engine', versionIn(tenant.facts)],
     ...(counts === null ? [] : countFacts(counts)),
     ...(couriers === null ? [] : courierFacts(couriers)),
+    ...(conductors === null ? [] : [['conductors', String(conductors.alive)] as const]),
     ...[...new Set(unread.map(({ reason }) => reason))].map(
       (reason) => ['not read', partsWith(reason, unread)] as const,
     ),
@@ -170,7 +173,7 @@ function databaseFacts({ version, slow }: NonNullable<Status['database']>): (rea
 /** An installation without an event bus needs no courier, and none is shown. */
 function courierFacts({ alive, warnings }: NonNullable<Status['couriers']>): (readonly [string, string])[] {
   const count = alive === 0 ? [] : [['couriers', String(alive)] as const];
-  return [...count, ...warnings.map((warning) => ['event bus', warning] as const)];
+  return [...count, ...warnings.map((warning) => ['warning', warning] as const)];
 }
 
 function partsWith(reason: string, unread: readonly Unread[]): string {

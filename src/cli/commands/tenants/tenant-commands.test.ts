@@ -36,6 +36,7 @@ beforeAll(async () => {
       node: '',
       database: { version: '', slow: [] },
       couriers: [],
+      conductors: [],
       warnings: [],
       settings: null,
     }),

@@ -261,7 +261,8 @@ function itemRow({ id: item, nid, attempt, name, item: human, input, dueMs }: Wo
     ...base,
     ...people,
     title: name,
-    form: '{}',
+    // a form that is not sealed is an object, whatever its fields are called
+    form: '"sealed"',
     input: sealText(secrets, JSON.stringify({ title, form, input })),
   };
 }

@@ -5,7 +5,8 @@
 import type { Pool } from 'pg';
 import type { EngineContext } from '../../../contract/context.ts';
 import type { FlowRun, PutOutcome, PutResult } from '../../../contract/flows.ts';
-import { type Db, onPool, sql } from '../../../kernel/sql.ts';
+import { sqlStateOf } from '../../../errors.ts';
+import { type Db, empty, onPool, sql } from '../../../kernel/sql.ts';
 import { uuidArray } from '../../../postgres/binary-array.ts';
 import { type Chain, groupRuns, withoutRepeatedKeys } from './chains.ts';
 import { childTimes } from './child-rate.ts';
@@ -36,27 +37,42 @@ export async function put(ctx: EngineContext, runs: readonly FlowRun[], as: Comm
   const result = new Result(runs.length);
   for (const position of broken) result.set([position], { kind: 'lost' });
   let left = chains;
-  while (left.length > 0) {
+  for (let isChecked = false; left.length > 0; ) {
     const batch = withoutRepeatedKeys(left);
-    const row = await commit(onPool(ctx.pool), batch, { ctx, as });
-    const decided = result.take(row, batch);
-    left = left.filter((chain) => !decided.has(chain));
+    const row = await commit(batch, { ctx, as, isChecked });
+    // others have changed some of them: the next call finds out which
+    isChecked = row === undefined;
+    const decided = row === undefined ? undefined : result.take(row, batch);
+    left = left.filter((chain) => decided?.has(chain) !== true);
   }
   if (result.hasPassed) ctx.hints.send('ready');
   if (result.hasEvents) ctx.hints.send('events');
   return result.finish();
 }
 
-function commit(
-  db: Db,
-  batch: readonly Chain[],
-  { ctx: { pool, secrets }, as }: { readonly ctx: EngineContext; readonly as: Committing },
-): Promise<CommitRow> {
+interface Call {
+  readonly ctx: EngineContext;
+  readonly as: Committing;
+  readonly isChecked: boolean;
+}
+
+/** The code of the exception that `commit_executions` raises. */
+const lostState = 'MR409';
+
+/** Undefined: some of them are lost. */
+async function commit(batch: readonly Chain[], { ctx, as, isChecked }: Call): Promise<CommitRow | undefined> {
+  const { pool, secrets } = ctx;
   const children = (count: number): number[] => childTimes(pool, as.atMs, count);
   const parts = commitArguments(batch, { ...as, secrets, childTimes: children });
-  return db.one<CommitRow>(sql`
-    select lost, known, holders, lanes, passed, cancelled_workers, cancelled_runs, cancelled_leases, receivers, owners
-      from commit_executions(${parts})`);
+  const check = isChecked ? sql`, p_check => true` : empty;
+  try {
+    return await onPool(pool).one<CommitRow>(sql`
+      select lost, known, holders, lanes, passed, cancelled_workers, cancelled_runs, cancelled_leases, receivers, owners
+        from commit_executions(${parts}${check})`);
+  } catch (error) {
+    if (sqlStateOf(error) === lostState) return undefined;
+    throw error;
+  }
 }
 
 /** Collects what the calls of one `put` have come to. */

@@ -54,7 +54,7 @@ export function commitOf(
     endedItems: ended,
     children: work.children,
     messages: [...work.messages, ...answerParent(after)],
-    events: eventsOfRun({ message, before, after, work, endedItems: ended }),
+    events: eventsOfRun({ message, body, before, after, work, endedItems: ended }),
   };
   return {
     from: execution,

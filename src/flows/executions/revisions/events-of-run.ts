@@ -4,6 +4,7 @@
  * The actor is the sender of the message that caused the event. Events of which no person is the cause have none.
  */
 import type { FlowMessage } from '../../../contract/flow-messages.ts';
+import type { MessageBody } from '../../interpreter/state.ts';
 import type { JsonObject } from '../../json.ts';
 import type { Work } from './effects-of-run.ts';
 import { type Memory, statusNumbers, statusOf } from '../memory.ts';
@@ -11,13 +12,14 @@ import type { Attempt, ExecutionEvent } from './run-details.ts';
 
 interface Step {
   readonly message: FlowMessage;
+  readonly body: MessageBody;
   readonly before: Memory;
   readonly after: Memory;
   readonly work: Work;
   readonly endedItems: readonly Attempt[];
 }
 
-export function eventsOfRun({ message, before, after, work, endedItems }: Step): ExecutionEvent[] {
+export function eventsOfRun({ message, body, before, after, work, endedItems }: Step): ExecutionEvent[] {
   const events: ExecutionEvent[] = [];
   const add = (type: string, actor: string | null, more: JsonObject = {}): void => {
     events.push({ type, actor, body: { flow: after.flow.name, ...more } });
@@ -28,6 +30,8 @@ export function eventsOfRun({ message, before, after, work, endedItems }: Step):
   for (const item of work.items) add('workitem.created', null, { workitem: item.id, node: item.nid, name: item.name });
   const stopped = new Set(work.out.filter(({ kind }) => kind === 'stop').map(({ node }) => node));
   for (const { nid } of endedItems) if (!stopped.has(nid)) add('workitem.answered', actor, { node: nid });
+  const operated = operationOf(body);
+  if (actor !== null && operated !== undefined) add('execution.operated', actor, operated);
   const [was, is] = [statusOf(before), statusOf(after)];
   if (before.state.isPaused && !after.state.isPaused) add('execution.resumed', actor);
   if (!before.state.isPaused && after.state.isPaused) add('execution.paused', actor);
@@ -38,6 +42,14 @@ export function eventsOfRun({ message, before, after, work, endedItems }: Step):
   else if (ending?.kind === 'cancelled') add('execution.cancelled', point === 'operate' ? actor : null);
   else if (is === statusNumbers.done) add('execution.done', null);
   return events;
+}
+
+/** What a person has done, for the audit. A pause and its end have events of their own. */
+function operationOf(body: MessageBody): JsonObject | undefined {
+  if (body.point !== 'operate') return undefined;
+  const { action } = body.operation;
+  if (action === 'pause' || action === 'resume') return undefined;
+  return { action, node: 'nid' in body.operation ? body.operation.nid : null };
 }
 
 function incidentOf(before: Memory, after: Memory): JsonObject {

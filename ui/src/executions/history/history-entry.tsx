@@ -42,7 +42,7 @@ export function What({ entry, href, names }: EntryProps) {
   const lateMs = plannedAt === null ? 0 : Date.parse(at) - Date.parse(plannedAt);
   return (
     <>
-      <strong>{points[point]}</strong> {summary}
+      <strong>{points[point]}</strong> {node === null ? summary : summary.replace(`${node}/`, '')}
       {node === null ? null : (
         <>
           {': '}
@@ -67,7 +67,10 @@ const phaseWords: Readonly<Record<string, string>> = {
 };
 
 export function Changes({ entry: { changes, sent, rev }, href, names }: EntryProps) {
-  const { nodes, nodes_total: total, fields, status } = changes;
+  const { nodes_total: total, fields, status } = changes;
+  // others have changed within, such as the list of the steps inside them
+  const nodes = changes.nodes.filter(({ from, to }) => from !== to);
+  const more = total - changes.nodes.length + Math.max(0, nodes.length - maxNodes);
   const set = Object.keys(fields);
   return (
     <div className="history-changes">
@@ -78,9 +81,7 @@ export function Changes({ entry: { changes, sent, rev }, href, names }: EntryPro
           <span className="muted">{from === null ? 'began' : to === null ? 'ended' : phaseWords[to]}</span>
         </span>
       ))}
-      {total > maxNodes ? (
-        <span className="muted">and {(total - maxNodes).toLocaleString('en')} more steps</span>
-      ) : null}
+      {more > 0 ? <span className="muted">and {more.toLocaleString('en')} more steps</span> : null}
       {set.length === 0 ? null : (
         <details>
           <summary>

@@ -48,16 +48,16 @@ interface Line {
 }
 
 function describe({ rev, at, node, summary, point, changes }: HistoryEntry, isOfStep: (id: string) => boolean): Line[] {
-  const change = changes.nodes.find(({ id }) => isOfStep(id));
+  const change = changes.nodes.find(({ id, from, to }) => isOfStep(id) && from !== to);
   const isForIt = node !== null && isOfStep(node);
   if (change === undefined && !isForIt) return [];
   const became = change === undefined ? '' : becameOf(change);
-  const message = isForIt ? (summary === '' ? point : summary) : '';
+  const message = isForIt ? (summary === '' ? point : summary.replace(`${node}/`, '')) : '';
   return [{ rev, when: at, text: [message, became].filter((part) => part !== '').join(': ') }];
 }
 
 function becameOf({ from, to, attempt }: HistoryEntry['changes']['nodes'][number]): string {
   if (from === null) return attempt !== null && attempt > 1 ? `began, attempt ${attempt}` : 'began';
   if (to === null) return 'ended';
-  return from === to ? 'changed' : `${from} → ${to}`;
+  return `${from} → ${to}`;
 }
