@@ -69,7 +69,7 @@ main() { "${productNode}" "${productMain}" "$@"; }
 rest() {
   until main flow show "$1" --json | "${productNode}" -e '
     const { is_busy, nodes } = JSON.parse(require("fs").readFileSync(0));
-    process.exit(is_busy || nodes.some(({ waits }) => waits === null) ? 1 : 0)'; do sleep 0.1; done
+    process.exit(is_busy || nodes.some(({ waits }) => waits === null) ? 1 : 0)'; do sleep 0.3; done
 }
 npx() {
   shift
@@ -136,4 +136,4 @@ it('the commands of the tutorial work in their order, and print what it shows', 
   const second = await run(after, first.id);
   expectOutputs(after, second.outputs);
   expect(second.outputs.at(-1)).toContain('done');
-}, 180_000);
+}, 300_000);

@@ -15,7 +15,7 @@ import type { Flow, Step } from '../language/step.ts';
  * - `operated`: what a person did. `incident`: a step failed, and nothing handles it.
  * - `launched` and `ended` are about the execution.
  */
-export type TimelineEvent =
+type TimelineEvent =
   | 'launched'
   | 'called'
   | 'asked'

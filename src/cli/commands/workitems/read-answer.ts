@@ -7,7 +7,7 @@ import { parseJsonText, readJsonFlag } from '../../session/json-value.ts';
 interface FormField {
   readonly name: string;
   readonly type: string;
-  readonly choices: readonly (string | number)[];
+  readonly choices: readonly unknown[];
 }
 
 interface Given {
