@@ -44,7 +44,7 @@ export async function timed(work: () => Promise<void>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-export async function repeated(
+async function repeated(
   { quick }: { readonly quick: boolean },
   work: () => Promise<void>,
 ): Promise<Percentiles> {
