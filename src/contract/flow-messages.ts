@@ -10,6 +10,8 @@ export interface FlowMessage {
   readonly actor: string | null;
   /** As the engine's `MessageBody`; of a launch, `LaunchBody`. Only engines read it. */
   readonly body: unknown;
+  /** It came from the inbox (`FlowEngine.waiting`), and the commit that takes it deletes it there. */
+  readonly isStored?: boolean;
 }
 
 /** The body of a launch. The id of the execution is chosen by the sender. */

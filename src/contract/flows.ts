@@ -114,8 +114,8 @@ export interface FlowEngine {
   execute(execution: Execution, message: FlowMessage, how: Circumstances): FlowRun;
   /**
    * Commits the runs, each execution by itself. Several runs of one execution must follow each other: all or none of them count.
-   * The executions belong to `member` afterwards. Messages in the inbox that the runs have taken are deleted, also those of
-   * runs that change nothing.
+   * The executions belong to `member` afterwards. Messages that `waiting` has read are deleted from the inbox, also those of runs
+   * that change nothing.
    */
   put(
     ctx: EngineContext,

@@ -35,6 +35,7 @@ export function toMessage(
     point: point as FlowMessage['point'],
     actor: typeof actor === 'string' ? actor : null,
     body: unsealBody(inner, secrets),
+    isStored: true,
   };
 }
 

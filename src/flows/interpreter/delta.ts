@@ -30,8 +30,6 @@ export interface Delta extends Partial<Pick<FlowState, Whole>>, QueueChanges {
   readonly ended?: FlowState['ended'];
 }
 
-const wholes = ['input', 'ret', 'counters', 'isPaused', 'ending'] as const;
-
 function foldDelta(state: FlowState, delta: Delta): FlowState {
   const { nodes: changed = {}, f, store, dropped = [], ended, early, left, seen, ...rest } = delta;
   const nodes = { ...state.nodes };
@@ -62,11 +60,18 @@ export function foldDeltas(deltas: readonly Delta[], from: FlowState = blankStat
 
 /** The parts of `to` that are stored whole and differ from `from`. */
 export function changedWholes(from: FlowState, to: FlowState): Delta {
-  return Object.fromEntries(wholes.filter((key) => from[key] !== to[key]).map((key) => [key, to[key]]));
+  return {
+    ...(from.input !== to.input && { input: to.input }),
+    ...(from.ret !== to.ret && { ret: to.ret }),
+    ...(from.counters !== to.counters && { counters: to.counters }),
+    ...(from.isPaused !== to.isPaused && { isPaused: to.isPaused }),
+    ...(from.ending !== to.ending && { ending: to.ending }),
+  };
 }
 
 /** How the queues of `to` differ from those of `from`. Items that stay are the same objects, in the same order. */
 export function changedQueues(from: FlowState, to: FlowState): QueueChanges {
+  if (from.early === to.early && from.left === to.left && from.seen === to.seen) return {};
   return {
     ...changeOf('early', from.early, to.early),
     ...changeOf('left', from.left, to.left),

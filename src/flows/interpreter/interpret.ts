@@ -64,7 +64,8 @@ function interpretMessage(flow: Flow, state: FlowState, message: FlowMessage, ho
   // what is left waits, in order
   if (run.todo.length > 0) draft.left = [...draft.left, ...run.todo];
   const isMore = draft.left.length > 0 && !draft.isPaused && draft.ending === null;
-  return { ...draft.finish(), effects: withoutVain(run.effects), refused, isMore, swapped: run.swapped };
+  const { state: next, delta } = draft.finish();
+  return { state: next, delta, effects: withoutVain(run.effects), refused, isMore, swapped: run.swapped };
 }
 
 /** Whether a message came before that nothing but its id makes unique. */

@@ -115,8 +115,7 @@ export function settle(run: Run, nid: string, why: Why): void {
     nid,
     reason.kind === 'failed' ? Object.keys(node.timers ?? {}).filter((name) => name !== 'timeout') : undefined,
   );
-  const { error: _, ...rest } = node;
-  run.draft.put(nid, { ...rest, ...pickTimers(run, nid), phase: 'close', why: reason });
+  run.draft.put(nid, { ...withoutError(run.draft.node(nid) ?? node), phase: 'close', why: reason });
   if (isKill && run.memory(nid)['isAwaited'] === true) run.remember(nid, { isAwaited: false });
   const isAwaited = node.phase === 'run' && closeVerb(run, nid, node, isKill);
   for (const child of node.children) run.close(child, whyOfChild(reason, child));
@@ -129,9 +128,10 @@ function isUnentered(run: Run, nid: string): boolean {
   return run.todo.some((message) => message.do === 'enter' && message.nid === nid);
 }
 
-function pickTimers(run: Run, nid: string): Pick<FlowNode, 'timers'> {
-  const { timers } = run.draft.node(nid) ?? {};
-  return timers === undefined ? {} : { timers };
+function withoutError(node: FlowNode): FlowNode {
+  if (node.error === undefined) return node;
+  const { error: _, ...rest } = node;
+  return rest;
 }
 
 function closeVerb(run: Run, nid: string, { at }: FlowNode, isKill: boolean): boolean {

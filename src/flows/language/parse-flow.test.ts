@@ -105,6 +105,20 @@ describe('faults', () => {
     ]);
   });
 
+  it('Labels, which are stored in clear, cannot read sealed fields.', () => {
+    const labels = {
+      a: '$(f.card)',
+      b: '$(input.card.last)',
+      c: '$(string(input))',
+      d: '$(input.customer)',
+      e: 'fixed',
+    };
+    const parsed = parseFlow({ flow: 'x', sealed: ['f.card'], labels, steps: [{ wait: '1h' }] });
+    expect(parsed).toMatchObject({ ok: false });
+    if (!parsed.ok) expect(parsed.faults.map(({ path }) => path)).toEqual(['labels.a', 'labels.b', 'labels.c']);
+    expect(parseFlow({ flow: 'x', labels, steps: [{ wait: '1h' }] }).ok).toBe(true);
+  });
+
   it('At most a hundred faults are listed.', () => {
     const faults = faultsOf(Array.from({ length: 200 }, () => ({ nope: 1 })));
     expect(faults).toHaveLength(101);

@@ -66,6 +66,9 @@ export function parseFlow(document: unknown): ParsedFlow {
   const labels = Object.fromEntries(
     Object.entries(data.labels ?? {}).map(([name, value]) => [name, reading.value(value, top, ['labels', name])]),
   );
+  for (const [name, { reads }] of Object.entries(labels))
+    if (readsSealed(reads, data.sealed ?? []))
+      reading.fault(['labels', name], 'reads a sealed field, and labels are stored in clear');
   if (reading.byPosition.size > maxSteps) reading.fault(['steps'], `has more than ${maxSteps} steps`);
   if (reading.faults.length > 0) return reject(reading.faults);
   const { byPosition } = reading;
@@ -73,6 +76,12 @@ export function parseFlow(document: unknown): ParsedFlow {
   const flow = { name: data.flow, root, labels, sealed: data.sealed ?? [], byPosition, heardTags };
   lintFlow(flow, reading);
   return { ok: true, flow, warnings: reading.warnings };
+}
+
+/** The input becomes the fields. */
+function readsSealed(reads: ReadonlySet<string>, sealed: readonly string[]): boolean {
+  if (sealed.length === 0) return false;
+  return ['f', 'input'].some((root) => reads.has(root) || sealed.some((field) => reads.has(field.replace(/^f/, root))));
 }
 
 function findHeardTags(steps: Iterable<Step>): ReadonlySet<string> {

@@ -17,7 +17,7 @@ export function describeMessages(world: StoreWorld): void {
       const again = driver.launchMessage('three', {}, { key: 'stored' });
       expect(await engine.accept(ctx, [again], null)).toEqual([{ kind: 'known', execution: message.execution }]);
       const me = { id: driver.member, living: [driver.member] };
-      expect(await engine.waiting(ctx, me, 10)).toEqual([message]);
+      expect(await engine.waiting(ctx, me, 10)).toEqual([{ ...message, isStored: true }]);
       await driver.drain();
       expect(await engine.waiting(ctx, me, 10)).toEqual([]);
       expect(await driver.fetch(message.execution)).toMatchObject({ rev: 1, owner: driver.member });
@@ -55,7 +55,7 @@ export function describeMessages(world: StoreWorld): void {
       const id = await driver.launch('three');
       const message = driver.message(id, { point: 'operate', operation: { action: 'retry', nid: 'none' } });
       await engine.accept(ctx, [message], null);
-      const { run, outcome } = await driver.apply(message);
+      const { run, outcome } = await driver.apply({ ...message, isStored: true });
       expect(run.refused?.code).toBe('no_such_node');
       expect(run.to).toBe(run.from);
       expect(outcome).toEqual({ kind: 'won' });
@@ -75,7 +75,7 @@ export function describeMessages(world: StoreWorld): void {
       const answer = { point: 'answer', nid: next, attempt: 1, outcome: { kind: 'done', result: 2 } } as const;
       const message = stale.message(id, answer, { id: `answer/${next}/1` });
       await engine.accept(ctx, [message], null);
-      const run = stale.execute(old, message);
+      const run = stale.execute(old, { ...message, isStored: true });
       expect(run.refused?.code).toBe('too_late');
       expect((await stale.put([run])).outcomes).toEqual([{ kind: 'lost' }]);
       expect(await inboxOf(id)).toEqual([{ id: message.id }]);
@@ -88,7 +88,7 @@ export function describeMessages(world: StoreWorld): void {
       const message = driver.message(id, { point: 'signal', name: 'note', payload: 'once' });
       await driver.apply(message);
       await engine.accept(ctx, [message], null);
-      const { run } = await driver.apply(message);
+      const { run } = await driver.apply({ ...message, isStored: true });
       expect(run.to.rev).toBe(2);
       expect(await inboxOf(id)).toEqual([]);
     });

@@ -356,7 +356,7 @@ function events(pieces: readonly Piece[]): Sql[] {
   ];
 }
 
-/** Timers and continuations have no row. A message that this release cannot apply waits for one that can. */
+/** A message that this release cannot apply waits for one that can. */
 function isTaken({ message, refused }: FlowRun): boolean {
-  return message.point !== 'timer' && message.point !== 'continue' && refused?.code !== 'unreadable';
+  return message.isStored === true && refused?.code !== 'unreadable';
 }
