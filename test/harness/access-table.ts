@@ -37,7 +37,7 @@ export function accessOf(key: string, { allow }: Endpoint, caller: AccessCaller)
   const role = caller === 'boundWorker' ? 'worker' : caller;
   if (!allow.includes(role)) return '';
   if (unboundOnly.has(key)) return caller === 'worker' ? 'yes' : '';
-  return ownRoles.has(role) && !sharedWithClients(key) ? 'own' : 'yes';
+  return ownRoles.has(role) && !sharedWithClients(key) && !sharedWithTasks(key) ? 'own' : 'yes';
 }
 
 /** Roles that reach only what is their own. */
@@ -46,6 +46,11 @@ const ownRoles: ReadonlySet<string> = new Set(['client', 'publisher', 'subscribe
 /** Lists of the bus that every client may read. */
 function sharedWithClients(key: string): boolean {
   return ['GET /bus/subscriptions', 'GET /bus/subscribers', 'GET /bus/events', 'GET /bus/topics'].includes(key);
+}
+
+/** A running task may launch executions and send signals to any of its tenant. */
+function sharedWithTasks(key: string): boolean {
+  return ['POST /api/executions', 'POST /api/executions/bulk', 'POST /api/executions/{id}/signals'].includes(key);
 }
 
 /** The rows of the table in docs/security.md, without its header. */
