@@ -138,4 +138,11 @@ export async function startLocalServer(
 }
 
 /** An answer of `GET /api/installation`, but for its database. */
-export const plainInstallation = { version: '9.8.7', node: '', couriers: [], warnings: [], settings: null };
+export const plainInstallation = {
+  version: '9.8.7',
+  node: '',
+  couriers: [],
+  conductors: [],
+  warnings: [],
+  settings: null,
+};
