@@ -1,4 +1,4 @@
-/** Migration 21 changes how errands are held. Those of an existing tenant keep their states, and pending ones their workers. */
+/** Migration 23 changes how errands are held. Those of an existing tenant keep their states, and pending ones their workers. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { engine, engineVersion } from '../../src/engine/engine.ts';
 import { errandLimits, errandTimes } from '../../src/errands/contract.ts';
@@ -14,7 +14,7 @@ import { migrationScript } from '../../src/tenants/script.ts';
 import { restoreFormerTenant } from '../harness/former-release.ts';
 import type { FreshDatabase } from '../harness/fresh-database.ts';
 
-const layout = 21;
+const layout = 23;
 let former: FreshDatabase;
 beforeAll(async () => {
   former = await restoreFormerTenant();
