@@ -10,6 +10,8 @@ create table conductor (
   functions text[] not null default '{}',
   -- `leaving`: it takes no new executions
   state text not null check (state in ('up', 'leaving')),
+  -- tenants whose executions it drives; once it is dead, those that others have not taken over yet
+  tenants uuid[] not null default '{}',
   -- what it has done since it started (src/contract/conductor-tally.ts)
   tally jsonb,
   started_at timestamptz not null,

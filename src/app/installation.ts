@@ -8,6 +8,7 @@ import type { Config } from '../config.ts';
 import type { EngineContext, SchedulerStatus } from '../contract/context.ts';
 import type { Broker } from '../broker/contract.ts';
 import { postgresBroker } from '../broker/postgres.ts';
+import { type ConductorPort, makeConductorPort } from '../conductor/port.ts';
 import { engine } from '../engine/engine.ts';
 import { makeSecrets, type RunSecrets } from '../gateway/access/secrets.ts';
 import { persist, reconnect } from '../kernel/backoff.ts';
@@ -43,6 +44,8 @@ export interface Installation {
   readonly statuses: Map<string, SchedulerStatus>;
   readonly addressOf: (row: TenantRow) => Address;
   readonly contextFor: (row: TenantRow, pool: Pool) => EngineContext;
+  /** How this process reaches the conductors; a conductor in this process attaches itself. */
+  readonly conductors: ConductorPort;
   /** The server's `max_connections`. */
   readonly connections: number;
   readonly close: () => Promise<void>;
@@ -173,7 +176,11 @@ function assemble(
   const secrets = makeSecrets(options.secretKeys, () => time.now());
   const broker = postgresBroker(hub);
   const statuses = new Map<string, SchedulerStatus>();
-  const base = { config, log, control, controlAddress, hub, broker, time, telemetry, secrets, statuses, connections };
+  const conductors = makeConductorPort({ hub, loader: () => loader });
+  const base = {
+    ...{ config, log, control, controlAddress, hub, broker, time, telemetry, secrets, statuses },
+    ...{ conductors, connections },
+  };
   const engines = enginesOf(config);
   const addressOf = (row: TenantRow): Address => tenantAddress(config, controlAddress, row);
   const contextFor = contextsOf({ ...base, timeElsewhere });
@@ -194,13 +201,13 @@ function assemble(
 
 type ContextParts = Pick<
   Installation,
-  'config' | 'control' | 'broker' | 'time' | 'log' | 'telemetry' | 'secrets' | 'statuses'
+  'config' | 'control' | 'broker' | 'time' | 'log' | 'telemetry' | 'secrets' | 'statuses' | 'conductors'
 > &
   Pick<Parts, 'timeElsewhere'>;
 
 /** Builds the engine context of a tenant. */
 function contextsOf(parts: ContextParts): Installation['contextFor'] {
-  const { config, control, broker, time, timeElsewhere, log, telemetry, secrets, statuses } = parts;
+  const { config, control, broker, time, timeElsewhere, log, telemetry, secrets, statuses, conductors } = parts;
   const { publicUrl, leaseMs, retention, localTasks } = config;
   const bus = {
     maxDataBytes: config.busMaxDataBytes,
@@ -221,6 +228,7 @@ function contextsOf(parts: ContextParts): Installation['contextFor'] {
     settings,
     directory: makeDirectory(control, row.id, time, leaseMs, (status) => statuses.set(row.id, status)),
     secrets,
+    conductors,
     housekeeping: (_, work) => work(),
   });
 }

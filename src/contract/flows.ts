@@ -24,6 +24,8 @@ export interface Execution {
   readonly over: boolean;
   /** About how much memory it takes. */
   readonly bytes: number;
+  /** Hosted functions that its flow names. A conductor that hosts most of them drives it. */
+  readonly functions?: readonly string[];
   readonly sealed: unknown;
 }
 
@@ -68,6 +70,10 @@ export interface FlowRun {
     readonly cleared: readonly Pick<TimerMark, 'execution' | 'name'>[];
   };
   readonly refused: { readonly code: string; readonly detail: string } | null;
+  /** Functions whose calls wait since this run until a conductor that hosts them takes over. */
+  readonly unhosted?: readonly string[];
+  /** About how much its commit sends to the database. Without it: as much as the execution takes. */
+  readonly bytes?: number;
   readonly sealed: unknown;
 }
 

@@ -16,7 +16,7 @@ import { silent } from '../kernel/log.ts';
 import { onPool, sql } from '../kernel/sql.ts';
 import { makeTelemetry } from '../kernel/telemetry.ts';
 import { type CourierProcess, makeCourier } from './courier.ts';
-import type { TenantCourierTimes } from './tenant-courier.ts';
+import type { ServedTimes } from '../loader/served/served-tenant.ts';
 
 let fleet: Fleet;
 let couriers: CourierProcess[] = [];
@@ -65,7 +65,7 @@ function smallCourier(ctx: CourierContext): Courier {
   };
 }
 
-const fast: Partial<TenantCourierTimes> = {
+const fast: Partial<ServedTimes> = {
   idleMs: 300,
   checkedMs: 50,
   probeEveryMs: 100,
@@ -73,7 +73,7 @@ const fast: Partial<TenantCourierTimes> = {
   retry: { firstMs: 20, capMs: 50, jitter: 0 },
 };
 
-async function start(more: Partial<TenantCourierTimes> = {}, bus?: Engine['bus']) {
+async function start(more: Partial<ServedTimes> = {}, bus?: Engine['bus']) {
   const telemetry = makeTelemetry(() => {});
   const publish = async (): Promise<never> => Promise.reject(new Error('not here'));
   const loader = fleet.newLoader({ engines: [{ ...engine, bus: bus ?? { publish, courier: smallCourier } }] });

@@ -3,11 +3,11 @@
  * (`engine.bus.courier`); the courier decides when an engine runs, and gives it the only way out (`outbound.ts`).
  *
  * 1. It registers in the control database and beats every 2 s, with its counters for metrics.
- * 2. It serves the tenants that are on and have subscribers (`tenants.ts`), any number of couriers beside each other.
+ * 2. It serves the tenants that are on and have subscribers (`loader/served/`), any number of couriers beside each other.
  * 3. It looks whether the processes of other couriers on its machine are gone; the errands of those return at once.
  * 4. When a tenant changes, its service stops within 3 s, before the loader closes its connections.
  */
-import type { CourierContext } from '../contract/bus.ts';
+import type { Courier, CourierContext } from '../contract/bus.ts';
 import type { EngineContext } from '../contract/context.ts';
 import { maxShownSubscribers } from '../contract/courier-tally.ts';
 import {
@@ -26,12 +26,12 @@ import { all, every, type Service, within } from '../kernel/service.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
 import type { Loader } from '../loader/loader.ts';
+import { type ServedTimes, usualTimes } from '../loader/served/served-tenant.ts';
+import { ServedTenants } from '../loader/served/served-tenants.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import { outlast } from '../postgres/wait-for-server.ts';
 import type { CourierOutbound } from './outbound.ts';
 import { CourierTallies } from './tallies.ts';
-import { type TenantCourierTimes, usualTimes } from './tenant-courier.ts';
-import { ServedTenants } from './tenants.ts';
 
 export interface CourierOptions {
   readonly control: Db;
@@ -44,7 +44,7 @@ export interface CourierOptions {
   readonly log: Log;
   /** Ends the wait for a control database that does not answer. */
   readonly signal?: AbortSignal;
-  readonly times?: Partial<TenantCourierTimes>;
+  readonly times?: Partial<ServedTimes>;
 }
 
 export interface CourierProcess extends Service {
@@ -67,7 +67,7 @@ class RunningCourier {
   readonly id = newId();
   readonly #options: CourierOptions;
   readonly #tallies: CourierTallies;
-  readonly #tenants: ServedTenants;
+  readonly #tenants: ServedTenants<Courier>;
   readonly #throttle = new LogThrottle();
   readonly #unlisten: (() => void)[] = [];
   #others: OtherCouriers = { alive: 0, near: [], lost: [] };
@@ -91,14 +91,15 @@ class RunningCourier {
     return this.#tenants.phases();
   }
 
-  #makeTenants(): ServedTenants {
+  #makeTenants(): ServedTenants<Courier> {
     const { control, loader, log, now, times } = this.#options;
     return new ServedTenants({
       loader,
       now,
       times: { ...usualTimes, ...times },
-      list: () => listServedTenants(control),
-      contextFor: (ctx) => this.#contextFor(ctx),
+      closesPools: true,
+      list: async () => (await listServedTenants(control)).map((row) => ({ row, work: 'unknown' })),
+      make: ({ engine, ctx }) => engine.bus?.courier(this.#contextFor(ctx)),
       onGone: (tenantId) => this.#tallies.forgetStanding(tenantId),
       onError: this.#onError('reading the tenants with subscribers'),
       onFault: (row, error, isExpected) => {

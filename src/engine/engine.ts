@@ -11,6 +11,7 @@ import type { EngineContext } from '../contract/context.ts';
 import { contractNumber, type Engine } from '../contract/engine.ts';
 import type { DefinitionKey, TaskDefinition } from '../contract/wire.ts';
 import { MillraceError } from '../errors.ts';
+import { flowEngine } from '../flows/flow-engine.ts';
 import { makeRouter, problemResponse } from '../http/router.ts';
 import { cacheOf, readDefinitions } from '../jobs/task-definitions.ts';
 import { packageVersion } from '../kernel/process/package-files.ts';
@@ -50,6 +51,7 @@ export const engine: Engine = {
     publish,
     courier: (ctx) => makeCourier(ctx),
   },
+  flows: flowEngine,
 };
 
 function readHeldDefinitions(

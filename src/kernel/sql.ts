@@ -39,6 +39,11 @@ export function allOf(conditions: readonly Sql[]): Sql {
   return conditions.length === 0 ? sql`true` : joined(conditions, ' and ');
 }
 
+/** Joins arguments with commas. */
+export function listOf(parts: readonly Sql[]): Sql {
+  return joined(parts, ', ');
+}
+
 function joined(parts: readonly Sql[], separator: string): Sql {
   const between = parts.slice(1).map(() => separator);
   return new Sql(['', ...between, ''], parts);

@@ -81,7 +81,7 @@ export class Loader {
   /** Names that tenants had before, since the list was read. */
   readonly #former = new Map<string, string>();
   readonly #unhear: () => void;
-  #beforeClose: ((tenantId: string) => Promise<void>) | undefined;
+  readonly #beforeClose = new Set<(tenantId: string) => Promise<void>>();
   #rows: { readonly at: number; readonly rows: Promise<TenantRow[]> } | undefined;
 
   constructor(options: LoaderOptions) {
@@ -90,11 +90,17 @@ export class Loader {
   }
 
   /**
-   * Sets work that needs a tenant's connections a last time before they are closed, such as giving back what the process
-   * holds. It must end within seconds. If the version has changed already, the connections are closed meanwhile.
+   * Adds work that needs a tenant's connections a last time before they are closed, such as giving back what the process
+   * holds. It must end within seconds. If the version has changed already, the connections are closed meanwhile. Returns a
+   * function that removes it.
    */
-  beforeClose(work: (tenantId: string) => Promise<void>): void {
-    this.#beforeClose = work;
+  beforeClose(work: (tenantId: string) => Promise<void>): () => void {
+    this.#beforeClose.add(work);
+    return () => this.#beforeClose.delete(work);
+  }
+
+  async #sayGoodbye(tenantId: string): Promise<void> {
+    await Promise.all(Array.from(this.#beforeClose, (work) => work(tenantId)));
   }
 
   /** Tenants wait, because the process already opens as many connections at a time as it may. */
@@ -305,7 +311,7 @@ export class Loader {
   /** Removes and closes a tenant whose engine has changed. */
   #drop(tenant: OpenTenant): void {
     if (this.#entries.get(tenant.row.id)?.tenant === tenant) this.#entries.delete(tenant.row.id);
-    void this.#beforeClose?.(tenant.row.id);
+    void this.#sayGoodbye(tenant.row.id);
     void closePool(tenant.ctx.pool);
   }
 
@@ -326,7 +332,7 @@ export class Loader {
     const entry = this.#entries.get(tenantId);
     this.#entries.delete(tenantId);
     // without such work, an open tenant is closed in this very turn
-    if (entry !== undefined && this.#beforeClose !== undefined) await this.#beforeClose(tenantId);
+    if (entry !== undefined && this.#beforeClose.size > 0) await this.#sayGoodbye(tenantId);
     const tenant = entry?.tenant ?? (await entry?.opening.catch(() => undefined));
     if (tenant !== undefined) await closePool(tenant.ctx.pool);
   }

@@ -24,7 +24,7 @@ export interface FunctionSet {
 /** Rooms of src/ whose functions belong to a set. */
 const roomsOf: Readonly<Record<SchemaSet, readonly string[]>> = {
   control: ['control', 'events'],
-  tenant: ['bus', 'errands', 'events', 'jobs', 'postgres', 'runs', 'scheduler'],
+  tenant: ['bus', 'errands', 'events', 'flows', 'jobs', 'postgres', 'runs', 'scheduler'],
 };
 
 export function schemaOf(set: SchemaSet): 'control' | 'millrace' {

@@ -9,6 +9,7 @@ import type { SchedulerStatus } from '../contract/context.ts';
 import { compileSchedule, nextInstant, type Schedule } from '../calendar/schedule.ts';
 import { isRowRejection } from '../errors.ts';
 import { checkpoint } from './checkpoints.ts';
+import { DueQueue } from '../kernel/due-queue.ts';
 import { isolateRejected } from '../kernel/isolate-rejected.ts';
 import { pause, type Service } from '../kernel/service.ts';
 import { splitInto } from '../kernel/split-into.ts';
@@ -18,9 +19,8 @@ import { insertCatchups } from './catchup/queries.ts';
 import { activeTriggers, type Firing, fireTriggers, skipInstants, type TriggerRow } from './queries.ts';
 import type { Part, Progress } from './part-faults.ts';
 import type { Scheduling, Wait } from './scheduling.ts';
-import { specOf } from './trigger-schedule.ts';
+import { type Due, specOf } from './trigger-schedule.ts';
 import { triggersFired } from './telemetry.ts';
-import { type Due, TriggerQueue } from './trigger-queue.ts';
 
 interface Trigger {
   readonly row: TriggerRow;
@@ -58,7 +58,7 @@ const maxListedNext = 20;
 
 export class TriggerProcessor {
   readonly #scheduling: Scheduling;
-  readonly #queue = new TriggerQueue<Trigger>();
+  readonly #queue = new DueQueue<Due<Trigger>>();
   readonly #byJob = new Map<string, Set<string>>();
   /** Jobs to read again. They stay here until that has succeeded. */
   readonly #stale = new Set<string>();

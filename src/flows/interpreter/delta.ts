@@ -54,8 +54,8 @@ function foldQueue<T>(items: readonly T[], change: QueueChange<T> | undefined): 
   return [...items.filter((_, i) => !gone.has(i)), ...(change.added ?? [])];
 }
 
-export function foldDeltas(deltas: readonly Delta[]): FlowState {
-  return deltas.reduce(foldDelta, blankState);
+export function foldDeltas(deltas: readonly Delta[], from: FlowState = blankState): FlowState {
+  return deltas.reduce(foldDelta, from);
 }
 
 /** The parts of `to` that are stored whole and differ from `from`. */

@@ -25,9 +25,11 @@ export type Effect =
   | { readonly kind: 'stop'; readonly nid: string; readonly attempt: number; readonly isKill: boolean }
   | { readonly kind: 'set_timer'; readonly name: string; readonly generation: number; readonly dueMs: number }
   | { readonly kind: 'clear_timer'; readonly name: string }
-  /** Launches another flow. `nid`: the node that waits for its end; null: none does. */
+  /** Launches another flow. The node waits for the end of the execution; of a detached one, only for its launch. */
   | {
       readonly kind: 'launch';
+      /** Of the new execution. */
+      readonly id: string;
       readonly nid: string;
       readonly attempt: number;
       readonly isDetached: boolean;

@@ -69,6 +69,11 @@ export function operate(run: Run, operation: Operation): Refusal | undefined {
     case 'cancel':
     case 'kill': {
       const nid = operation.nid ?? rootOf(run);
+      // it was accepted and not launched yet
+      if (nid === undefined && run.draft.counters.visits === 0) {
+        run.draft.ending = { kind: 'cancelled' };
+        return undefined;
+      }
       if (nid === undefined || run.draft.node(nid) === undefined) return missing(operation.nid);
       settle(run, nid, { kind: operation.action });
       return undefined;

@@ -18,12 +18,16 @@ export interface Circumstances {
   /** Makes chance repeatable: the same run has the same pauses. */
   readonly seed: string;
   readonly execution: { readonly id: string; readonly key: string | null };
+  /** How many executions called each other until this one. */
+  readonly depth: number;
   /** After so many inner messages, the rest is left for the next run. */
   readonly maxMessages: number;
   /** Whether the time for this run is over. */
   isSpent(): boolean;
   /** The link by which a person, or a receiver of a callback, answers a task. */
   link(nid: string, attempt: number): string;
+  /** An id for what this attempt of a node creates. The same one whenever it is asked for. */
+  newId(nid: string, attempt: number): string;
 }
 
 /** A step fails with this error. */
@@ -43,6 +47,8 @@ export class StepFailure extends Error {
 
 export const flowLimits = {
   nodes: 10_000,
+  /** Executions that call each other. */
+  depth: 64,
   /** Characters of one value, as JSON. */
   valueChars: 1024 * 1024,
   /** Signals that nothing waits for yet, and their payloads together. */

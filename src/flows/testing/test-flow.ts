@@ -203,9 +203,11 @@ export class FlowTest {
       nowMs: this.#nowMs,
       seed: `test/${this.#messages}`,
       execution: { id: '00000000-0000-7000-8000-000000000000', key: null },
+      depth: 0,
       maxMessages: 200,
       isSpent: () => false,
       link: (nid: string, attempt: number) => `https://millrace.test/answers/${nid}.${attempt}`,
+      newId: (nid: string, attempt: number) => `execution of ${nid}.${attempt}`,
     };
   }
 
@@ -233,7 +235,10 @@ export class FlowTest {
   async #runFlow(call: LaunchEffect): Promise<MessageBody[]> {
     this.#calls.push({ task: call.flow, input: call.input });
     const run = this.#options.flows?.[call.flow];
-    if (call.isDetached) return [];
+    if (call.isDetached) {
+      const outcome = { kind: 'done', result: call.id } as const;
+      return [{ point: 'answer', nid: call.nid, attempt: call.attempt, outcome }];
+    }
     if (run === undefined) throw new MillraceError('not_found', `The flow ${call.flow} is not among the test's flows`);
     return [await this.#perform(run, call, call.input)];
   }

@@ -113,6 +113,14 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message || error.name : String(error);
 }
 
+/** The `code` of a thrown error, if it has one. */
+export function errorCodeOf(error: unknown): string | undefined {
+  const code: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'code') : undefined;
+  return typeof code === 'string' && code !== '' ? code.slice(0, maxCodeLength) : undefined;
+}
+
+const maxCodeLength = 200;
+
 export function contextOf(
   facts: RunFacts,
   signal: AbortSignal,

@@ -52,6 +52,8 @@ export class FlowWorld {
       maxMessages: this.maxMessages,
       isSpent: () => false,
       link: (nid, attempt) => `${nid}.${attempt}`,
+      depth: 0,
+      newId: (nid, attempt) => `${nid}.${attempt}`,
     });
     this.state = result.state;
     this.deltas.push(result.delta);

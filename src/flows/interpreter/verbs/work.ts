@@ -1,7 +1,7 @@
 /** Verbs that have work done elsewhere: `task` and `call`. Their answers come as messages (`answers.ts`). */
 import type { CallStep, TaskStep } from '../../language/step.ts';
 import type { TaskCall } from '../effects.ts';
-import { asObject, checkSize, type Run, type VerbRules } from '../run.ts';
+import { asObject, checkSize, flowLimits, type Run, StepFailure, type VerbRules } from '../run.ts';
 
 /** How long a cancelled task may take to stop. Later its node closes without its answer. */
 const graceMs = 30_000;
@@ -11,8 +11,10 @@ export const task: VerbRules<TaskStep> = {
     const input = run.evaluate(nid, step.input);
     checkSize(input);
     const attempt = run.draft.node(nid)?.attempt ?? 1;
-    run.effects.push({ kind: 'task', nid, attempt, name: step.name, input, work: workOf(run, nid, step) });
-    run.remember(nid, { isSent: true });
+    const work = workOf(run, nid, step);
+    run.effects.push({ kind: 'task', nid, attempt, name: step.name, input, work });
+    // a call of a function is repeated from here; other work is stored as a run, or as an item of a person
+    run.remember(nid, work.kind === 'hosted' ? { isSent: true, input } : { isSent: true });
   },
   close(run, nid, step, isKill) {
     if (!stopWork(run, nid, isKill) || isKill || step.work.kind === 'human') return false;
@@ -45,17 +47,25 @@ function stopWork(run: Run, nid: string, isKill: boolean): boolean {
   return true;
 }
 
+function forgetWork(run: Run, nid: string): false {
+  run.remember(nid, { isSent: false });
+  return false;
+}
+
 export const call: VerbRules<CallStep> = {
   execute(run, nid, step) {
     const flow = run.evaluateText(nid, step.flow, 'the name of a flow');
     const input = run.evaluate(nid, step.input);
     checkSize(input);
+    if (run.how.depth >= flowLimits.depth)
+      throw new StepFailure('too_deep', `more than ${flowLimits.depth} executions call each other`);
     const isDetached = step.mode === 'detached';
     const attempt = run.draft.node(nid)?.attempt ?? 1;
-    run.effects.push({ kind: 'launch', nid, attempt, isDetached, flow, input });
-    if (isDetached) run.complete(nid, null);
-    else run.remember(nid, { isSent: true });
+    const id = run.how.newId(nid, attempt);
+    run.effects.push({ kind: 'launch', id, nid, attempt, isDetached, flow, input });
+    run.remember(nid, { isSent: true, call: id });
   },
-  // a flow ends in its own time: its compensations may be long
-  close: (run, nid, _, isKill) => stopWork(run, nid, isKill) && !isKill,
+  // a flow ends in its own time: its compensations may be long. A detached one is not stopped
+  close: (run, nid, { mode }, isKill) =>
+    mode === 'child' ? stopWork(run, nid, isKill) && !isKill : forgetWork(run, nid),
 };

@@ -1,12 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { TriggerQueue } from './trigger-queue.ts';
+import { DueQueue } from './due-queue.ts';
 
-const due = (id: string, dueMs: number) => ({ id, dueMs, instantMs: dueMs, trigger: undefined });
+const due = (id: string, dueMs: number) => ({ id, dueMs });
 
-describe('trigger queue', () => {
-  it('popDue returns due triggers, earliest first, at most `max`', () => {
-    const queue = new TriggerQueue<undefined>();
+describe('queue of due entries', () => {
+  it('popDue returns due entries, earliest first, at most `max`', () => {
+    const queue = new DueQueue<ReturnType<typeof due>>();
     for (const [id, at] of [
       ['c', 3],
       ['a', 1],
@@ -21,8 +21,8 @@ describe('trigger queue', () => {
     expect(queue.size).toBe(1);
   });
 
-  it('a new entry of a trigger replaces the old one, and a removed trigger is never returned', () => {
-    const queue = new TriggerQueue<undefined>();
+  it('a new entry of an id replaces the old one, and a removed one is never returned', () => {
+    const queue = new DueQueue<ReturnType<typeof due>>();
     queue.push(due('a', 1));
     queue.push(due('a', 5));
     queue.push(due('b', 2));
@@ -33,8 +33,8 @@ describe('trigger queue', () => {
     expect(queue.peek()).toBeUndefined();
   });
 
-  it('the queue does not grow although triggers are edited for ever', () => {
-    const queue = new TriggerQueue<undefined>();
+  it('the queue does not grow although entries are replaced for ever', () => {
+    const queue = new DueQueue<ReturnType<typeof due>>();
     queue.push(due('a', 1));
     for (let n = 0; n < 50_000; n++) queue.push(due('b', 1_000_000 - n));
     expect(queue.held).toBeLessThan(2_000);
@@ -42,15 +42,15 @@ describe('trigger queue', () => {
     expect(queue.popDue(2_000_000, 9).map((entry) => entry.dueMs)).toEqual([1, 950_001]);
   });
 
-  it('first() returns the earliest triggers without removing them, and reads a bounded number of entries', () => {
-    const queue = new TriggerQueue<undefined>();
+  it('first() returns the earliest entries without removing them, and reads a bounded number of entries', () => {
+    const queue = new DueQueue<ReturnType<typeof due>>();
     for (let n = 5_000; n > 0; n--) queue.push(due(String(n), n));
     expect(queue.first(3).map((entry) => entry.id)).toEqual(['1', '2', '3']);
     expect([queue.size, queue.peek()?.id]).toEqual([5_000, '1']);
     expect(queue.first(5_000)).toHaveLength(1_000);
     for (let n = 1; n <= 2_000; n++) queue.remove(String(n));
     expect(queue.first(3)).toEqual([]);
-    expect(new TriggerQueue<undefined>().first(3)).toEqual([]);
+    expect(new DueQueue<ReturnType<typeof due>>().first(3)).toEqual([]);
   });
 
   it('the queue behaves like a sorted list under any sequence of operations', () => {
@@ -69,7 +69,7 @@ describe('trigger queue', () => {
     );
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-        const queue = new TriggerQueue<undefined>();
+        const queue = new DueQueue<ReturnType<typeof due>>();
         const model = new Map<string, number>();
         for (const { kind, id, at } of steps) {
           if (kind === 'push') {

@@ -1,11 +1,8 @@
-/** A priority queue of triggers by the time they are due. Each trigger is in it at most once. */
+/** A priority queue by the time at which entries are due. Each id is in it at most once: the last entry counts. */
 
-export interface Due<T> {
+interface Due {
   readonly id: string;
-  /** When it fires: instant + offset. */
   readonly dueMs: number;
-  readonly instantMs: number;
-  readonly trigger: T;
 }
 
 /** Stale entries that are tolerated whatever the size. */
@@ -13,10 +10,10 @@ const maxStale = 1_000;
 /** Maximum number of entries that `first` reads. */
 const maxRead = 1_000;
 
-export class TriggerQueue<T> {
-  readonly #heap: Due<T>[] = [];
-  /** The valid entry of each trigger. Other entries in the heap are stale, and skipped when they reach the top. */
-  readonly #current = new Map<string, Due<T>>();
+export class DueQueue<T extends Due> {
+  readonly #heap: T[] = [];
+  /** The valid entry of each id. Other entries in the heap are stale, and skipped when they reach the top. */
+  readonly #current = new Map<string, T>();
 
   get size(): number {
     return this.#current.size;
@@ -27,18 +24,22 @@ export class TriggerQueue<T> {
     return this.#heap.length;
   }
 
-  push(due: Due<T>): void {
+  push(due: T): void {
     this.#current.set(due.id, due);
     this.#heap.push(due);
     this.#rise(this.#heap.length - 1);
     if (this.#heap.length > 2 * this.#current.size + maxStale) this.#compact();
   }
 
+  get(id: string): T | undefined {
+    return this.#current.get(id);
+  }
+
   remove(id: string): void {
     this.#current.delete(id);
   }
 
-  /** Removes stale entries: those of a trigger that is edited repeatedly might never reach the top. */
+  /** Removes stale entries: those of an id that is pushed repeatedly might never reach the top. */
   #compact(): void {
     this.#heap.length = 0;
     for (const due of this.#current.values()) {
@@ -47,7 +48,7 @@ export class TriggerQueue<T> {
     }
   }
 
-  peek(): Due<T> | undefined {
+  peek(): T | undefined {
     let head = this.#heap[0];
     while (head !== undefined && this.#current.get(head.id) !== head) {
       this.#dropHead();
@@ -56,9 +57,9 @@ export class TriggerQueue<T> {
     return head;
   }
 
-  /** Removes and returns at most `max` triggers that are due by then, earliest first. */
-  popDue(nowMs: number, max: number): Due<T>[] {
-    const due: Due<T>[] = [];
+  /** Removes and returns at most `max` entries that are due by then, earliest first. */
+  popDue(nowMs: number, max: number): T[] {
+    const due: T[] = [];
     for (let head = this.peek(); head !== undefined && head.dueMs <= nowMs && due.length < max; head = this.peek()) {
       this.#dropHead();
       this.#current.delete(head.id);
@@ -67,9 +68,9 @@ export class TriggerQueue<T> {
     return due;
   }
 
-  /** Returns the `most` earliest triggers without removing them; fewer if very many stale entries come before them. */
-  first(most: number): Due<T>[] {
-    const found: Due<T>[] = [];
+  /** Returns the `most` earliest entries without removing them; fewer if very many stale entries come before them. */
+  first(most: number): T[] {
+    const found: T[] = [];
     const edge = this.#heap.length > 0 ? [0] : [];
     for (let seen = 0; found.length < most && seen < maxRead; seen++) {
       const at = this.#takeEarliest(edge);
@@ -91,7 +92,7 @@ export class TriggerQueue<T> {
     return taken;
   }
 
-  values(): IterableIterator<Due<T>> {
+  values(): IterableIterator<T> {
     return this.#current.values();
   }
 

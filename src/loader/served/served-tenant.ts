@@ -1,19 +1,27 @@
 /**
- * The deliveries of one tenant within this courier: opens the tenant, runs its engine's service, and stops it again.
+ * One tenant that a courier or a conductor serves: opens the tenant, runs a service for it, and stops it again.
  *
  * - `resting`: no service. A wake-up, the due time, or a check after 30 s enters `opening`, unless a pause is running.
  * - `opening`: the loader opens the tenant, and the service starts.
  * - `running`: the service works. It leaves when it has been idle for long enough, fails, or is told to stop.
- * - `stopping`: the service gives its errands back, within 3 s. Then the pool is closed, and it rests.
+ * - `stopping`: the service ends its work, within 3 s. Then the pool is closed if nobody else in the process uses it, and it rests.
  */
-import type { Courier, CourierContext } from '../contract/bus.ts';
-import type { EngineContext } from '../contract/context.ts';
-import type { TenantRow } from '../control/queries.ts';
-import { type Backoff, delayMs } from '../kernel/backoff.ts';
-import { deadlineIn, stopOne, within } from '../kernel/service.ts';
-import { isUnserved, type Loader } from '../loader/loader.ts';
+import type { TenantRow } from '../../control/queries.ts';
+import { type Backoff, delayMs } from '../../kernel/backoff.ts';
+import { deadlineIn, type Service, stopOne, within } from '../../kernel/service.ts';
+import { isUnserved, type Loader, type OpenTenant } from '../loader.ts';
 
-export interface TenantCourierTimes {
+/** The work for one tenant. */
+export interface TenantService extends Service {
+  wake(): void;
+  /** The time of its next work; undefined: nothing is due. */
+  nextDueAt(): number | undefined;
+  isIdle(): boolean;
+  /** Resolves if the tenant can be served. */
+  probe(): Promise<void>;
+}
+
+export interface ServedTimes {
   /** A tenant that nobody wakes is checked after this time. */
   readonly checkEveryMs: number;
   /** A service that was woken stays this long without work; one that was only checked, `checkedMs`. */
@@ -28,7 +36,7 @@ export interface TenantCourierTimes {
   readonly retry: Backoff;
 }
 
-export const usualTimes: TenantCourierTimes = {
+export const usualTimes: ServedTimes = {
   checkEveryMs: 25_000,
   idleMs: 10_000,
   checkedMs: 500,
@@ -40,25 +48,28 @@ export const usualTimes: TenantCourierTimes = {
   retry: { firstMs: 1_000, capMs: 30_000, jitter: 0.5 },
 };
 
-export interface TenantCourierOptions {
+export interface ServedTenantOptions<S extends TenantService> {
   readonly loader: Pick<Loader, 'open' | 'close'>;
-  readonly contextFor: (ctx: EngineContext) => CourierContext;
-  readonly times: TenantCourierTimes;
+  /** Undefined: the tenant's engine has no such work. */
+  readonly make: (tenant: OpenTenant) => S | undefined;
+  /** Whether the tenant's connections are closed when it rests: no other part of the process uses them. */
+  readonly closesPools: boolean;
+  readonly times: ServedTimes;
   /** The clock of `nextDueAt`. */
   readonly now: () => number;
   readonly onFault: (row: TenantRow, error: unknown, isExpected: boolean) => void;
   /** Called every few seconds while the service runs, and before it stops. */
-  readonly onLook: (row: TenantRow, service: Courier) => Promise<void>;
+  readonly onLook: (row: TenantRow, service: S) => Promise<void>;
 }
 
 type Phase = 'resting' | 'opening' | 'running' | 'stopping';
 
-export class TenantCourier {
-  readonly #options: TenantCourierOptions;
+export class ServedTenant<S extends TenantService> {
+  readonly #options: ServedTenantOptions<S>;
   #row: TenantRow;
   #phase: Phase = 'resting';
-  #service: Courier | undefined;
-  #isWoken = true;
+  #service: S | undefined;
+  #isWoken: boolean;
   #isChanged = false;
   #nextDueAt: number | undefined;
   #failures = 0;
@@ -72,14 +83,20 @@ export class TenantCourier {
   #isClosing = false;
   #under: Promise<void> = Promise.resolve();
 
-  constructor(row: TenantRow, options: TenantCourierOptions) {
+  constructor(row: TenantRow, options: ServedTenantOptions<S>, { isWoken }: { readonly isWoken: boolean }) {
     this.#row = row;
+    this.#isWoken = isWoken;
     this.#options = options;
     this.#checkedMs = performance.now();
   }
 
   get phase(): Phase {
     return this.#phase;
+  }
+
+  /** The service, while it runs. */
+  get running(): S | undefined {
+    return this.#phase === 'running' ? this.#service : undefined;
   }
 
   /** Whether it was woken or something is due; a mere check may wait for others. */
@@ -94,13 +111,26 @@ export class TenantCourier {
     return this.isUrgent || nowMs - this.#checkedMs >= this.#options.times.checkEveryMs;
   }
 
-  update(row: TenantRow): void {
+  update(row: TenantRow, work: 'some' | 'none' | 'unknown'): void {
     this.#row = row;
+    if (work === 'some') this.wake();
+    if (work === 'none') this.#checkedMs = performance.now();
   }
 
   wake(): void {
     this.#isWoken = true;
     if (this.#phase === 'running') this.#service?.wake();
+  }
+
+  /** The running service, which is started for it. Undefined: the tenant cannot be served now. */
+  async demand(): Promise<S | undefined> {
+    if (this.#phase === 'stopping') await this.#under;
+    if (this.#phase === 'opening') await this.#under;
+    if (this.#phase === 'resting' && performance.now() >= this.#pausedUntilMs) {
+      this.#isWoken = true;
+      await this.open();
+    }
+    return this.running;
   }
 
   /** Opens the tenant and starts its service. Never rejects. */
@@ -113,20 +143,20 @@ export class TenantCourier {
   }
 
   async #start(): Promise<void> {
-    const { loader, contextFor, times } = this.#options;
-    const { engine, ctx } = await loader.open(this.#row);
+    const { loader, make, times } = this.#options;
+    const tenant = await loader.open(this.#row);
     if (this.#isChanged) return await this.#rest();
     const isWoken = this.isUrgent;
     this.#isWoken = false;
     this.#nextDueAt = undefined;
-    const service = engine.bus?.courier(contextFor(ctx));
+    const service = make(tenant);
     if (service === undefined) return await this.#rest();
     this.#service = service;
     const isStarted = await within(
       times.startMs,
       service.start().then(() => true),
     );
-    if (isStarted === undefined) throw new Error(`its deliveries did not start within ${times.startMs} ms`);
+    if (isStarted === undefined) throw new Error(`its service did not start within ${times.startMs} ms`);
     if (this.#phase !== 'opening') return;
     this.#phase = 'running';
     const nowMs = performance.now();
@@ -149,7 +179,7 @@ export class TenantCourier {
     }
   }
 
-  async #lookAt(service: Courier): Promise<void> {
+  async #lookAt(service: S): Promise<void> {
     const { times } = this.#options;
     const nowMs = performance.now();
     if (this.#isWoken || !service.isIdle()) this.#busyMs = nowMs;
@@ -159,14 +189,14 @@ export class TenantCourier {
     if (isOver && service.isIdle() && !this.#isWoken) await this.stop();
   }
 
-  async #probe(service: Courier): Promise<void> {
+  async #probe(service: S): Promise<void> {
     this.#probedMs = performance.now();
     const { probeMs } = this.#options.times;
     const isWell = await within(
       probeMs,
       service.probe().then(() => true),
     );
-    if (isWell === undefined) throw new Error(`its deliveries did not answer within ${probeMs} ms`);
+    if (isWell === undefined) throw new Error(`its service did not answer within ${probeMs} ms`);
     this.#failures = 0;
     await within(probeMs, this.#options.onLook(this.#row, service)).catch(() => {});
   }
@@ -194,7 +224,7 @@ export class TenantCourier {
     return this.#under;
   }
 
-  async #stopService(service: Courier, deadlineMs: number, closes: boolean): Promise<void> {
+  async #stopService(service: S, deadlineMs: number, closes: boolean): Promise<void> {
     this.#nextDueAt = dueOf(service);
     try {
       service.quiet?.();
@@ -210,7 +240,7 @@ export class TenantCourier {
   async #rest(closes = true): Promise<void> {
     this.#checkedMs = performance.now();
     this.#isClosing = true;
-    if (closes) await this.#options.loader.close(this.#row.id).catch(() => {});
+    if (closes && this.#options.closesPools) await this.#options.loader.close(this.#row.id).catch(() => {});
     this.#isClosing = false;
     this.#phase = 'resting';
   }
@@ -227,7 +257,7 @@ export class TenantCourier {
 }
 
 /** Undefined as well if the service fails to say. */
-function dueOf(service: Courier): number | undefined {
+function dueOf(service: TenantService): number | undefined {
   try {
     return service.nextDueAt();
   } catch {
