@@ -16,6 +16,7 @@ const table = {
   unknown_host: [403, 'This server does not have this host name'],
   not_found: [404, 'Not found'],
   conflict: [409, 'Conflict'],
+  gone: [410, 'It has ended'],
   too_large: [413, 'The body is too large'],
   unsupported_media_type: [415, 'The media type of the body is not supported'],
   too_many: [429, 'Too many at once'],

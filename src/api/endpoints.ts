@@ -3,8 +3,10 @@ import { auditEndpoints } from './audit/endpoints.ts';
 import { backfillEndpoints } from './backfills/endpoints.ts';
 import { busSubscriberEndpoints } from './bus/endpoints.ts';
 import { errandEndpoints } from './errands/endpoints.ts';
+import { executionEndpoints } from './executions/endpoints.ts';
 import { explainEndpoints } from './explain/endpoints.ts';
 import { fleetEndpoints } from './fleet/endpoints.ts';
+import { flowEndpoints } from './flows/endpoints.ts';
 import { instantEndpoints } from './instants/endpoints.ts';
 import { jobViewEndpoints } from './jobs/view-endpoints.ts';
 import { jobEndpoints } from './jobs/endpoints.ts';
@@ -15,6 +17,7 @@ import { runEndpoints } from './runs/endpoints.ts';
 import { topicEndpoints } from './bus/topics/endpoints.ts';
 import { taskEndpoints } from './tasks/endpoints.ts';
 import { triggerEndpoints } from './triggers/endpoints.ts';
+import { workitemEndpoints } from './workitems/endpoints.ts';
 
 export const tenantEndpoints = {
   ...projectEndpoints,
@@ -33,6 +36,9 @@ export const tenantEndpoints = {
   ...busSubscriberEndpoints,
   ...topicEndpoints,
   ...errandEndpoints,
+  ...flowEndpoints,
+  ...executionEndpoints,
+  ...workitemEndpoints,
 };
 
 export type TenantEndpoints = typeof tenantEndpoints;

@@ -7,6 +7,7 @@ import { changeHandlers } from './live/changes.ts';
 import type { ApiHandlers } from './context.ts';
 import type { TenantEndpoints } from './endpoints.ts';
 import { eventHandlers } from './live/events.ts';
+import { executionHandlers } from './executions/handlers.ts';
 import { explainHandlers } from './explain/handlers.ts';
 import { fleetHandlers } from './fleet/handlers.ts';
 import { instantHandlers } from './instants/handlers.ts';
@@ -53,4 +54,5 @@ export const apiHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
   ...busSubscriberHandlers,
   ...topicHandlers,
   ...errandHandlers,
+  ...executionHandlers,
 };

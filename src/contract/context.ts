@@ -60,6 +60,15 @@ export interface SchedulerStatus {
   readonly flows?: { readonly inbox: boolean; readonly nextDueAt: Date | null };
 }
 
+/** A conductor that is alive. */
+export interface ConductorInfo {
+  readonly id: string;
+  readonly machine: string;
+  readonly version: string;
+  readonly functions: readonly string[];
+  readonly lastSeenAt: Date;
+}
+
 export interface WorkerPage {
   readonly workers: readonly WorkerInfo[];
   /** The `cursor` of the next page; null: there is none. */
@@ -84,6 +93,8 @@ export interface Directory {
   /** Records how many subscribers the tenant has, so that couriers know which tenants to serve. */
   noteBus?(status: { readonly subscribers: number }): Promise<void>;
   couriers?(seenSince: Date): Promise<readonly CourierInfo[]>;
+  /** Those that are alive and take executions. Missing in a shell that does not know. */
+  conductors?(): Promise<readonly ConductorInfo[]>;
 }
 
 /** How much of the past is kept; null: forever. A job's document may override this for its runs. */

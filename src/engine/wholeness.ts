@@ -32,8 +32,8 @@ export const indexesAndKeys: readonly string[] = `
   task_edge_child task_edge_child_id_fkey task_edge_parent_id_fkey task_edge_pkey task_job_id_fkey task_job_id_name_key
   task_pkey timer_due timer_pkey token_pkey topic_activity_pkey topic_count_pkey topic_name_key topic_pkey tracker_pkey
   tracker_topic trigger_edge_pkey trigger_edge_task trigger_edge_task_id_fkey trigger_edge_trigger_id_fkey
-  trigger_job_id_fkey trigger_job_id_name_key trigger_pkey workitem_assignee workitem_attempt workitem_pkey
-  workitem_team
+  trigger_job_id_fkey trigger_job_id_name_key trigger_pkey workitem_assignee workitem_attempt workitem_claimed
+  workitem_open workitem_pkey workitem_team
 `
   .trim()
   .split(/\s+/);

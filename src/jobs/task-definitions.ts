@@ -6,7 +6,8 @@ import type { JsonObject, TaskDefinition } from './definition.ts';
 import { workForm } from './version-work.ts';
 import { type CachedJob, DocumentCache } from './document/cache.ts';
 import { storedLimits } from './document/limits.ts';
-import { storedParser } from './document/parser.ts';
+import { storedParser } from '../documents/parser.ts';
+import { parseJobDocument } from './document/parse-request.ts';
 
 type Row = {
   task_id: string;
@@ -142,7 +143,7 @@ async function readVersions(db: Db, tenant: string, rows: readonly Row[]): Promi
   const read: (readonly [string, CachedJob])[] = [];
   for (const row of versions) {
     const { definition: text } = row;
-    const result = await storedParser.parse({ text, format: 'json', tenant, limits: storedLimits });
+    const result = await parseJobDocument(storedParser, { text, format: 'json', tenant, limits: storedLimits });
     if (!result.ok) continue;
     const tasks = new Map(result.job.tasks.map((task) => [task.name, task]));
     read.push([keyOf(row), { tasks, params: result.job.params, chars: text.length }]);

@@ -11,7 +11,7 @@ import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { resultFault } from '../runtimes/task/result.ts';
 import { hintCancellations } from './claim.ts';
 import { dealHanded, groupPolls, type Handed, handOverArguments, lanesLeft } from './hand-over.ts';
-import { holdersOf, loseRuns, returnRuns } from './return-runs.ts';
+import { holdersOf, loseRuns, returnRuns, type Told } from './return-runs.ts';
 import { reported } from './telemetry.ts';
 
 /** With polls, the commit may hand runs out for them (`hand-over.ts`). */
@@ -26,21 +26,22 @@ export async function applyReports(
   const lost = reports.filter((report) => report.state === 'lost');
   const final = reports.filter((report) => report.state !== 'returned' && report.state !== 'lost');
   const groups = groupPolls(ctx, polls);
-  const back = returned.length === 0 ? 0 : await returnRuns(db, returned, new Date(ctx.time.now()));
+  const back = returned.length === 0 ? noReturns : await returnRuns(db, returned, new Date(ctx.time.now()));
   const losses = lost.length === 0 ? noLosses : await loseRuns(db, lost, new Date(ctx.time.now()));
   const faults = await checkResults(final);
   const done = final.length === 0 ? nothing : await finishRuns(db, final, { ctx, groups, faults });
   if (done.applied > 0) checkpoint('report.applied');
   // a run that was given up may have started children or a retry
   if (losses.failed > 0) for (const channel of ['retries', 'events'] as const) ctx.hints.send(channel);
-  if (back + losses.returned + losses.failed > 0) ctx.hints.send('ready');
+  if (back.returned + losses.returned + losses.failed > 0) ctx.hints.send('ready');
   else hintReady(ctx, done, { polls, groups });
   if (done.retries > 0) ctx.hints.send('retries');
   if (done.applied > 0) ctx.hints.send('events');
+  hintOwners(ctx, [back, losses, done]);
   // without the hint, their workers get the kill with a heartbeat
   if (done.killed > 0)
     await hintCancellations(ctx).catch((error: unknown) => ctx.log.warn({ err: error }, 'cancellations not announced'));
-  const applied = done.applied + back + losses.returned + losses.failed;
+  const applied = done.applied + back.returned + losses.returned + losses.failed;
   reported.emit(ctx.telemetry, { runs: reports.length, applied, created: done.created });
   const byPoll = await dealHanded(groups, done.handed ?? [], { db, ctx, engine });
   return { applied, created: done.created, runs: polls.map((poll) => byPoll.get(poll) ?? []) };
@@ -52,12 +53,18 @@ function hintReady({ hints }: EngineContext, { created, lanes, handed }: Finishe
   if (left?.length !== 0) hints.send('ready', left);
 }
 
+/** Executions whose nodes' runs have ended have an answer in their inbox. */
+function hintOwners({ conductors, tenant }: EngineContext, told: readonly Told[]): void {
+  const owners = told.flatMap((each) => each.owners ?? []);
+  if (owners.length > 0) conductors?.hint(tenant.id, [...new Set(owners)]);
+}
+
 interface Polls {
   readonly polls: readonly Poll[];
   readonly groups: readonly Poll[][];
 }
 
-type Finished = {
+type Finished = Told & {
   applied: number;
   created: number;
   retries: number;
@@ -65,8 +72,17 @@ type Finished = {
   lanes: string[] | null;
   handed: Handed[] | null;
 };
-const noLosses = { returned: 0, failed: 0 };
-const nothing: Finished = { applied: 0, created: 0, retries: 0, killed: 0, lanes: null, handed: null };
+const noReturns = { returned: 0, owners: null };
+const noLosses = { returned: 0, failed: 0, owners: null };
+const nothing: Finished = {
+  applied: 0,
+  created: 0,
+  retries: 0,
+  killed: 0,
+  lanes: null,
+  handed: null,
+  owners: null,
+};
 
 /** The faults of results that cannot be stored. */
 type Faults = ReadonlyMap<Report, string>;
@@ -94,7 +110,7 @@ function finishRuns(db: Db, reports: readonly FromWorker<Report>[], how: Finishi
   const { ctx, groups, faults } = how;
   const nowMs = ctx.time.now();
   return db.one<Finished>(sql`
-    select applied, created, retries, killed, lanes, handed
+    select applied, created, retries, killed, lanes, handed, owners
       from finish_runs(
         ${reports.map((r) => r.run)}::uuid[],
         ${reports.map((r) => r.lease)}::integer[],

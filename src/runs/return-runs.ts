@@ -8,13 +8,18 @@ export interface HandOut {
   readonly worker?: string;
 }
 
+/** Owners of executions that a commit has told about the ends of their nodes' runs. An owner of null: any conductor. */
+export interface Told {
+  readonly owners: readonly (string | null)[] | null;
+}
+
 /** Returns the number of runs that were held under these leases. */
-export async function returnRuns(db: Db, runs: readonly HandOut[], at: Date): Promise<number> {
-  const { n } = await db.one<{ n: number }>(sql`
-    select return_runs(
-      ${runs.map((r) => r.run)}::uuid[], ${runs.map((r) => r.lease)}::integer[], ${at}::timestamptz,
-      ${holdersOf(runs)}::uuid[]) as n`);
-  return n;
+export function returnRuns(db: Db, runs: readonly HandOut[], at: Date): Promise<{ readonly returned: number } & Told> {
+  return db.one(sql`
+    select returned, owners
+      from return_runs(
+        ${runs.map((r) => r.run)}::uuid[], ${runs.map((r) => r.lease)}::integer[], ${at}::timestamptz,
+        ${holdersOf(runs)}::uuid[])`);
 }
 
 /** A loss, reported by the worker: the process or container that executed the run is gone. */
@@ -27,9 +32,9 @@ export function loseRuns(
   db: Db,
   runs: readonly LostHandOut[],
   at: Date,
-): Promise<{ readonly returned: number; readonly failed: number }> {
+): Promise<{ readonly returned: number; readonly failed: number } & Told> {
   return db.one(sql`
-    select returned, failed
+    select returned, failed, owners
       from lose_runs(
         ${runs.map((r) => r.run)}::uuid[],
         ${runs.map((r) => r.lease)}::integer[],

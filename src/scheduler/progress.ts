@@ -48,8 +48,9 @@ async function sweepLeases({ ctx, db, time, ready }: Scheduling): Promise<void> 
   const serving = await ctx.directory.servingSince();
   if (serving === undefined || serving.getTime() > time.now() - leaseMs) return;
   checkpoint('leases.sweep');
-  const { returned, failed } = await takeBackRuns(db, leaseTimes(leaseMs).unlistedMs, new Date(time.now()));
+  const { returned, failed, owners } = await takeBackRuns(db, leaseTimes(leaseMs).unlistedMs, new Date(time.now()));
   if (returned + failed === 0) return;
+  if (owners !== null) ctx.conductors?.hint(ctx.tenant.id, owners);
   checkpoint('leases.swept');
   ctx.log.warn({ returned, failed }, 'runs taken back from lost workers');
   leasesLost.emit(ctx.telemetry, { tenant: ctx.tenant.id, runs: returned + failed });

@@ -124,9 +124,13 @@ export async function nextRetryAt(db: Db): Promise<Date | undefined> {
   );
 }
 
-export function takeBackRuns(db: Db, slackMs: number, at: Date): Promise<{ returned: number; failed: number }> {
+export function takeBackRuns(
+  db: Db,
+  slackMs: number,
+  at: Date,
+): Promise<{ returned: number; failed: number; owners: (string | null)[] | null }> {
   return db.one(sql`
-    select returned, failed from take_back_runs(${slackMs}::integer * interval '1 millisecond', ${at}::timestamptz)`);
+    select returned, failed, owners from take_back_runs(${slackMs}::integer * interval '1 millisecond', ${at}::timestamptz)`);
 }
 
 /** Whether workers hold any runs of this tenant. Usually they do not, and the sweep of leases can be skipped. */

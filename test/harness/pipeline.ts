@@ -216,7 +216,7 @@ export async function cancel(stage: Stage, run: string): Promise<string> {
 
 export const giveBack = (stage: Stage, runs: readonly Pick<ClaimedRow, 'id' | 'lease'>[]): Promise<number> => {
   const [ids, leases] = [runs.map((run) => run.id), runs.map((run) => run.lease)];
-  return scalar(stage, sql`select return_runs(${ids}::uuid[], ${leases}::integer[], ${at(stage)}) as n`);
+  return scalar(stage, sql`select returned as n from return_runs(${ids}::uuid[], ${leases}::integer[], ${at(stage)})`);
 };
 
 /** Reports that what executed these runs is gone. */

@@ -38,11 +38,15 @@ const bounds: Readonly<Record<string, string>> = {
   'GET /api/explain/run/{id}': 'some of each kind',
   'GET /api/explain/token/{id}': 'some of each kind',
   'GET /api/explain/trigger/{id}': 'some of each kind',
+  'GET /api/explain/execution/{id}': 'some of each kind',
   'GET /api/explain/delivery/{id}': 'some for each of at most 64 strands',
   'GET /bus/subscriber': 'a thousand topics and 64 strands',
   'GET /bus/subscribers/{id}': 'a thousand topics and 64 strands',
   'GET /bus/dead_letters/{id}': 'the events of one batch',
   'GET /bus/subscriber/batch': 'the events of one batch',
+  'GET /api/flows/{name}': 'the steps of one document, and a hundred versions',
+  'GET /api/executions/{id}': 'two thousand nodes, and the steps of one document',
+  'GET /api/workitems/{id}': 'the fields of one form',
   'GET /bus/export': 'ten thousand subscribers and a hundred thousand topics',
 };
 

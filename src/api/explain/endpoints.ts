@@ -71,6 +71,32 @@ export const reasonCodes = [
   'trigger_removed',
   'trigger_counted_before',
   'trigger_unused',
+  // why an execution of a flow exists, and where it is
+  'launched',
+  'called',
+  'forked',
+  'not_begun',
+  'messages_waiting',
+  'no_conductor',
+  'tenant_off',
+  'executing',
+  'execution_paused',
+  'incident',
+  'waits_for_time',
+  'waits_for_signal',
+  'waits_for_function',
+  'function_unhosted',
+  'waits_for_run',
+  'waits_for_person',
+  'waits_for_child',
+  'waits_for_retry',
+  'closing',
+  'signals_early',
+  'execution_done',
+  'execution_failed',
+  'execution_cancelled',
+  // of a run: the step of an execution that it performs
+  'performs_step',
 ] as const;
 export type ReasonCode = (typeof reasonCodes)[number];
 
@@ -83,7 +109,7 @@ const reason = z.object({
 
 /** One step back. The last step is a trigger or a person, unless the history has been deleted. */
 const link = z.object({
-  what: z.enum(['run', 'token', 'trigger', 'backfill', 'person', 'more']),
+  what: z.enum(['run', 'token', 'trigger', 'backfill', 'person', 'more', 'execution']),
   /** A UUID; for a token `TASK@INSTANT`; for a person the actor as in events. */
   id: z.string().nullable(),
   at: time.nullable(),
@@ -103,16 +129,19 @@ const triggerStates = [
   'removed',
 ] as const;
 
+/** Statuses of an execution that are no states of runs or triggers. */
+const executionStates = ['incident', 'done', 'failed'] as const;
+
 const explanation = z.object({
   subject: z.object({
-    kind: z.enum(['token', 'run', 'trigger']),
+    kind: z.enum(['token', 'run', 'trigger', 'execution']),
     id: z.string(),
-    /** `project/job/task/name` or `project/job/trigger/name`; null if it belongs to no task. */
+    /** `project/job/task/name` or `project/job/trigger/name`; of an execution, its flow; null if it belongs to no task. */
     name: z.string().nullable(),
     instant: time.nullable(),
     job: id.nullable(),
   }),
-  state: z.enum([...states, ...triggerStates]),
+  state: z.enum([...states, ...triggerStates, ...executionStates]),
   summary: z.string(),
   reasons: z.array(reason),
   chain: z.array(link),
@@ -155,5 +184,10 @@ export const explainEndpoints = endpoints({
       'When a trigger fires next and what prevents it; with `instant`, whether and why it fired for that instant',
     params: idPath,
     query: z.object({ instant: instant.optional() }),
+  },
+  'GET /api/explain/execution/{id}': {
+    ...view,
+    summary: 'Why an execution of a flow is where it is: what it waits for, since when, and what would move it',
+    params: idPath,
   },
 });

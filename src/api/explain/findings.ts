@@ -88,6 +88,9 @@ const stateWords: Readonly<Record<Explanation['state'], string>> = {
   paused: 'is paused',
   ended: 'has ended',
   removed: 'is removed',
+  incident: 'has an incident',
+  done: 'is done',
+  failed: 'has failed',
 };
 
 const maxSummaryReasons = 2;

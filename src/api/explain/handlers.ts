@@ -2,6 +2,7 @@
  * Handlers that explain why something ran or has not run. A response has the state, one sentence, the reasons, and the chain of
  * causes. Everything is read from the current tables; nothing is stored for explanations.
  */
+import { MillraceError } from '../../errors.ts';
 import { type ApiContext, type ApiHandlers, requireFound } from '../context.ts';
 import type { explainEndpoints } from './endpoints.ts';
 import { findExplainedTrigger, findToken } from './graph-queries.ts';
@@ -53,5 +54,8 @@ async function ofTrigger(ctx: ApiContext, id: string, instant: Date | undefined)
 export const explainHandlers: ApiHandlers<typeof explainEndpoints> = {
   'GET /api/explain/run/{id}': ({ params }, ctx) => ofRun(ctx, params.id),
   'GET /api/explain/token/{id}': ({ params }, ctx) => ofToken(ctx, params.id.task, params.id.instant),
+  'GET /api/explain/execution/{id}': async () => {
+    throw new MillraceError('not_supported', 'is not built yet');
+  },
   'GET /api/explain/trigger/{id}': ({ params, query }, ctx) => ofTrigger(ctx, params.id, query.instant),
 };

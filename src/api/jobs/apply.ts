@@ -5,7 +5,8 @@ import { MillraceError } from '../../errors.ts';
 import { applyJob } from '../../jobs/apply.ts';
 import type { JobDefinition } from '../../jobs/definition.ts';
 import { jobJsonSchema } from '../../jobs/document/json-schema.ts';
-import { documentParser } from '../../jobs/document/parser.ts';
+import { documentParser } from '../../documents/parser.ts';
+import { parseJobDocument } from '../../jobs/document/parse-request.ts';
 import type { DocumentText, Input } from '../../http/endpoint.ts';
 import { type FixedAnswer, makeFixedAnswer } from '../../http/fixed-answer.ts';
 import { type ApiContext, type ApiHandlers, author } from '../context.ts';
@@ -71,7 +72,7 @@ async function check(input: Asked, context: ApiContext): Promise<Response> {
 }
 
 async function parse({ text, format }: DocumentText, tenant: string, signal: AbortSignal) {
-  const result = await documentParser.parse({ text, format, tenant, signal });
+  const result = await parseJobDocument(documentParser, { text, format, tenant, signal });
   if (result.ok) return { definition: result.job, warnings: result.warnings };
   const detail = result.faults
     .map((fault) => (fault.path === '' ? fault.message : `${fault.path}: ${fault.message}`))

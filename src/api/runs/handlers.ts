@@ -107,16 +107,21 @@ export async function requireRun(ctx: ApiContext, id: string): Promise<FullRun> 
 type Outcome = 'cancelled' | 'cancelling' | 'finished';
 
 /** One statement, so the cancellation and its events are one commit. */
-async function cancelRun(db: Db, run: string, who: { actor: string; at: Date }): Promise<Outcome> {
-  const row = await db.one<{ outcome: Outcome }>(sql`
-    select outcome
+function cancelRun(
+  db: Db,
+  run: string,
+  who: { actor: string; at: Date },
+): Promise<{ outcome: Outcome; owners: (string | null)[] | null }> {
+  return db.one(sql`
+    select outcome, owners
       from cancel_run(${run}, ${who.actor}, ${who.at})`);
-  return row.outcome;
 }
 
 async function cancel({ params, caller }: Input<Endpoints['POST /api/runs/{id}/cancel']>, ctx: ApiContext) {
   await requireRun(ctx, params.id);
-  const outcome = await cancelRun(ctx.db, params.id, author(ctx, caller));
+  const { outcome, owners } = await cancelRun(ctx.db, params.id, author(ctx, caller));
+  // the execution whose node's run it was has an answer
+  if (owners !== null) ctx.conductors?.hint(ctx.tenant.id, owners);
   if (outcome === 'cancelling') {
     ctx.hints.send('events');
     const { id, lease } = await requireRun(ctx, params.id);

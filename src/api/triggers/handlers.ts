@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { clientGone } from '../../errors.ts';
 import type { JobDefinition, TriggerDefinition } from '../../jobs/definition.ts';
-import { documentParser } from '../../jobs/document/parser.ts';
+import { documentParser } from '../../documents/parser.ts';
 import { compileSchedule, nextInstant } from '../../calendar/schedule.ts';
 import { formatLocal } from '../../calendar/zone-text.ts';
 import { groupBy } from '../../kernel/group-by.ts';

@@ -1,7 +1,7 @@
 /**
  * The difference between two states of an execution: what a commit stores, and the history shows.
  *
- * Nodes, fields and stored values are named one by one, and of queues the items that came and went: an execution that receives a
+ * Nodes, fields, stored values and ended steps are named one by one, and of queues the items that came and went: an execution that receives a
  * million signals must not store a thousand of them with each. Everything else is stored whole where it changed. Folding all deltas
  * in order over the blank state gives the state.
  */
@@ -27,12 +27,13 @@ export interface Delta extends Partial<Pick<FlowState, Whole>>, QueueChanges {
   /** Removed values are in `dropped`, because null is a value. */
   readonly store?: JsonObject;
   readonly dropped?: readonly string[];
+  readonly ended?: FlowState['ended'];
 }
 
 const wholes = ['input', 'ret', 'counters', 'isPaused', 'ending'] as const;
 
 function foldDelta(state: FlowState, delta: Delta): FlowState {
-  const { nodes: changed = {}, f, store, dropped = [], early, left, seen, ...rest } = delta;
+  const { nodes: changed = {}, f, store, dropped = [], ended, early, left, seen, ...rest } = delta;
   const nodes = { ...state.nodes };
   for (const [nid, node] of Object.entries(changed)) {
     if (node === null) delete nodes[nid];
@@ -45,7 +46,8 @@ function foldDelta(state: FlowState, delta: Delta): FlowState {
     left: foldQueue(state.left, left),
     seen: foldQueue(state.seen, seen),
   };
-  return { ...state, ...rest, ...queues, nodes, f: { ...state.f, ...f }, store: kept };
+  const ends = ended === undefined ? state.ended : { ...state.ended, ...ended };
+  return { ...state, ...rest, ...queues, nodes, f: { ...state.f, ...f }, store: kept, ended: ends };
 }
 
 function foldQueue<T>(items: readonly T[], change: QueueChange<T> | undefined): readonly T[] {

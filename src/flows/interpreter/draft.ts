@@ -1,7 +1,7 @@
 /** A state that is being changed: notes what has changed, and leaves the original as it was. */
 import type { Json } from '../json.ts';
 import { changedQueues, changedWholes, type Delta } from './delta.ts';
-import type { Counters, EarlySignal, Ending, FlowNode, FlowState, Inner } from './state.ts';
+import type { Counters, EarlySignal, EndedAs, Ending, FlowNode, FlowState, Inner } from './state.ts';
 
 export class Draft {
   readonly #from: FlowState;
@@ -11,6 +11,7 @@ export class Draft {
   readonly #touchedNodes = new Set<string>();
   readonly #touchedFields = new Set<string>();
   readonly #touchedStore = new Set<string>();
+  readonly #ended: Record<string, EndedAs> = {};
   input: Json;
   ret: Json;
   early: readonly EarlySignal[];
@@ -87,6 +88,11 @@ export class Draft {
     for (const key of Object.keys(this.#store)) if (key.startsWith(prefix)) this.drop(key);
   }
 
+  /** Notes how a step has ended. Again and again the same costs nothing, as in a loop. */
+  noteEnd(at: string, end: EndedAs): void {
+    this.#ended[at] = end;
+  }
+
   nextVisit(): number {
     this.counters = { ...this.counters, visits: this.counters.visits + 1 };
     return this.counters.visits;
@@ -101,11 +107,13 @@ export class Draft {
   finish(): { readonly state: FlowState; readonly delta: Delta } {
     const { input, ret, early, left, seen, counters, isPaused, ending } = this;
     const rest = { input, ret, early, left, seen, counters, isPaused, ending };
-    const state: FlowState = { ...this.#from, ...rest, f: this.#f, nodes: this.#nodes, store: this.#store };
-    return {
-      state,
-      delta: { ...changedWholes(this.#from, state), ...changedQueues(this.#from, state), ...this.#changedParts() },
-    };
+    const newEnds = Object.fromEntries(Object.entries(this.#ended).filter(([at, end]) => this.#from.ended[at] !== end));
+    const hasEnds = Object.keys(newEnds).length > 0;
+    const ended = hasEnds ? { ...this.#from.ended, ...newEnds } : this.#from.ended;
+    const state: FlowState = { ...this.#from, ...rest, f: this.#f, nodes: this.#nodes, store: this.#store, ended };
+    const parts = { ...changedQueues(this.#from, state), ...this.#changedParts(), ...(hasEnds && { ended: newEnds }) };
+    const delta = { ...changedWholes(this.#from, state), ...parts };
+    return { state, delta };
   }
 
   #changedParts(): Delta {

@@ -322,6 +322,8 @@ export function finish(run: Run, nid: string, outcome: Outcome, how: { readonly 
   const undo = run.draft.node(nid)?.undo ?? [];
   const own =
     outcome.kind === 'done' && step?.undo && how.isSkipped !== true ? [captureUndo(run.draft, nid, step.undo)] : [];
+  if (how.isSkipped !== true) run.draft.noteEnd(at, outcome.kind);
+  else if (outcome.kind === 'done') run.draft.noteEnd(at, 'skipped');
   run.disarm(nid);
   if (step?.verb === 'parallel' || step?.verb === 'each') run.draft.dropAll(`${nid}.`);
   run.draft.remove(nid);

@@ -94,6 +94,9 @@ export type Ending =
   | { readonly kind: 'failed'; readonly error: FlowError }
   | { readonly kind: 'cancelled' };
 
+/** How the last visit of a step ended. `skipped`: its `when` did not hold. `left`: by a `break` or `continue`. */
+export type EndedAs = 'done' | 'skipped' | 'failed' | 'cancelled' | 'left';
+
 export interface Counters {
   readonly visits: number;
   readonly generations: number;
@@ -113,6 +116,8 @@ export interface FlowState {
   readonly left: readonly Inner[];
   /** Ids of signals and operations that were taken, oldest first. */
   readonly seen: readonly { readonly id: string; readonly atMs: number }[];
+  /** By position: how the steps that have ended did so the last time. Only views of people read it. */
+  readonly ended: Readonly<Record<string, EndedAs>>;
   readonly counters: Counters;
   readonly isPaused: boolean;
   readonly ending: Ending | null;
@@ -189,6 +194,7 @@ export const blankState: FlowState = {
   early: [],
   left: [],
   seen: [],
+  ended: {},
   counters: { visits: 0, generations: 0 },
   isPaused: false,
   ending: null,

@@ -8,6 +8,7 @@ import { hasExpression } from '../expression/expression.ts';
 import { readDuration } from './read-duration.ts';
 import { readVerb } from './read-verbs.ts';
 import { parseTarget } from './target.ts';
+import { titleOf } from './title.ts';
 import type { BlockReader, Place, Reading } from './reading.ts';
 import { type AttributeData, attributeShape, handlerShape, retryShape, verbSchemas, verbShapes } from './shapes.ts';
 import {
@@ -47,6 +48,7 @@ const otherWords = new Map([
 const none: Attributes = {
   at: '',
   path: '',
+  title: '',
   tag: null,
   when: null,
   timeout: null,
@@ -104,7 +106,7 @@ export class StepReader implements BlockReader {
       reading.faultsIn(place.path, faultsOf(value, parsed.error.issues, vocabularies[verb]));
       return undefined;
     }
-    const attributes = this.#attributes(verb, parsed.data, place);
+    const attributes = { ...this.#attributes(verb, parsed.data, place), title: titleOf(verb, value) };
     return this.#keep(readVerb(this, verb, parsed.data, attributes, place));
   }
 
@@ -138,7 +140,7 @@ export class StepReader implements BlockReader {
     return `; it needs one of ${verbs.join(', ')}`;
   }
 
-  #attributes(verb: Verb, data: AttributeData, place: Place): Attributes {
+  #attributes(verb: Verb, data: AttributeData, place: Place): Omit<Attributes, 'title'> {
     const { reading } = this;
     const { at, path } = place;
     const field = (key: string): readonly PathPart[] => [...path, key];

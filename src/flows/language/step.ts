@@ -43,6 +43,8 @@ export interface Attributes {
   readonly at: string;
   /** The place in the document, for people: `steps[0].then[1]`. */
   readonly path: string;
+  /** One line for people. */
+  readonly title: string;
   readonly tag: string | null;
   readonly when: Compiled | null;
   /** A duration, or a moment. */

@@ -3,8 +3,9 @@ import { dirname } from 'node:path';
 import type { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bundleModule } from '../../../test/harness/bundled.ts';
-import { DocumentParser, type ParseRequest, type ParserLimits } from './parser.ts';
+import { DocumentParser, type ParserLimits } from '../../documents/parser.ts';
 import { parseJobText } from './parse-job.ts';
+import { type JobParseRequest, parseJobDocument } from './parse-request.ts';
 
 let program: string;
 
@@ -19,29 +20,27 @@ function parserWith(limits: Partial<ParserLimits> = {}): DocumentParser {
   return new DocumentParser(program, { shortChars: 0, ...limits });
 }
 
-const yaml = (text: string, tenant = 't', signal?: AbortSignal): ParseRequest => ({
+const yaml = (text: string, tenant = 't', signal?: AbortSignal): JobParseRequest => ({
   text,
   format: 'yaml',
   tenant,
   ...(signal === undefined ? {} : { signal }),
 });
-const json = (text: string): ParseRequest => ({ text, format: 'json', tenant: 't' });
+const json = (text: string): JobParseRequest => ({ text, format: 'json', tenant: 't' });
 
 const small = 'project: p\nname: j\ntasks: [{name: a}, {name: b, depends: [task/a]}]';
 /** A text within all limits that is slow to parse, because the tokenizer is slow at commas. */
 const slow = `a: [${','.repeat(95_000)}]`;
 
 test('a document gives the same result, parsed in a thread or in the event loop', async () => {
-  expect(await parserWith().parse(yaml(small))).toEqual(parseJobText(small, 'yaml'));
-  expect(await parserWith().parse(json('{"name": 5}'))).toEqual(parseJobText('{"name": 5}', 'json'));
+  expect(await parseJobDocument(parserWith(), yaml(small))).toEqual(parseJobText(small, 'yaml'));
+  expect(await parseJobDocument(parserWith(), json('{"name": 5}'))).toEqual(parseJobText('{"name": 5}', 'json'));
 });
 
 test('the event loop is not blocked while a thread parses', async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 1);
-  await parserWith({ timeMs: 2_000 })
-    .parse(yaml(slow))
-    .catch(() => {});
+  await parseJobDocument(parserWith({ timeMs: 2_000 }), yaml(slow)).catch(() => {});
   clearInterval(timer);
   expect(turns).toBeGreaterThan(20);
 });
@@ -49,21 +48,21 @@ test('the event loop is not blocked while a thread parses', async () => {
 test('a document that takes too long is rejected, and the next one is parsed', async () => {
   const parser = parserWith({ timeMs: 100 });
   const refusal = { code: 'too_large', message: expect.stringContaining('takes longer than 0.1 s') as unknown };
-  await expect(parser.parse(yaml(slow))).rejects.toMatchObject(refusal);
+  await expect(parseJobDocument(parser, yaml(slow))).rejects.toMatchObject(refusal);
   const patient = parserWith();
-  expect((await patient.parse(yaml(small))).ok).toBe(true);
+  expect((await parseJobDocument(patient, yaml(small))).ok).toBe(true);
 });
 
 test('a tenant with too many waiting documents gets a rejection for one more', async () => {
   const parser = parserWith({ waitingPerTenant: 2 });
-  const parses = [small, small, small].map((text) => parser.parse(yaml(text)));
+  const parses = [small, small, small].map((text) => parseJobDocument(parser, yaml(text)));
   const refusal = {
     code: 'overloaded',
     message: expect.stringContaining('2 documents of this tenant') as unknown,
   };
-  await expect(parser.parse(yaml(small))).rejects.toMatchObject(refusal);
+  await expect(parseJobDocument(parser, yaml(small))).rejects.toMatchObject(refusal);
   expect((await Promise.all(parses)).map(({ ok }) => ok)).toEqual([true, true, true]);
-  expect((await parser.parse(yaml(small))).ok).toBe(true);
+  expect((await parseJobDocument(parser, yaml(small))).ok).toBe(true);
 });
 
 test('parsing in the event loop, and other work for a document, takes the turn of its tenant', async () => {
@@ -71,9 +70,9 @@ test('parsing in the event loop, and other work for a document, takes the turn o
   let end = (): void => {};
   const forecast = parser.inTurn('t', () => new Promise<void>((resolve) => (end = resolve)));
   const order: string[] = [];
-  const waiting = parser.parse(yaml(small)).then(() => order.push('waiting'));
-  await expect(parser.parse(yaml(small))).rejects.toMatchObject({ code: 'overloaded' });
-  await parser.parse(yaml(small, 'other')).then(() => order.push('other'));
+  const waiting = parseJobDocument(parser, yaml(small)).then(() => order.push('waiting'));
+  await expect(parseJobDocument(parser, yaml(small))).rejects.toMatchObject({ code: 'overloaded' });
+  await parseJobDocument(parser, yaml(small, 'other')).then(() => order.push('other'));
   end();
   await Promise.all([forecast, waiting]);
   expect(order).toEqual(['other', 'waiting']);
@@ -82,7 +81,7 @@ test('parsing in the event loop, and other work for a document, takes the turn o
 test('the event loop runs other work between documents that it parses', async () => {
   const parser = parserWith({ shortChars: 1_000 });
   let parsed = 0;
-  const parses = Array.from({ length: 10 }, () => parser.parse(yaml(small)).then(() => parsed++));
+  const parses = Array.from({ length: 10 }, () => parseJobDocument(parser, yaml(small)).then(() => parsed++));
   const seen = new Set<number>();
   while (parsed < 10) {
     await new Promise(setImmediate);
@@ -99,17 +98,17 @@ test('a thread parses document after document, unless it parsed a large one or w
   const parser = parserWith({ keptChars: 1_000 });
   for (const name of ['a', 'b', 'c']) {
     const text = `project: p\nname: ${name}`;
-    expect(await parser.parse(yaml(text))).toEqual(parseJobText(text, 'yaml'));
+    expect(await parseJobDocument(parser, yaml(text))).toEqual(parseJobText(text, 'yaml'));
   }
   expect(started).toHaveLength(1);
-  await parser.parse(yaml(`${small}\n${'#'.repeat(1_000)}`));
-  await parser.parse(yaml(small));
+  await parseJobDocument(parser, yaml(`${small}\n${'#'.repeat(1_000)}`));
+  await parseJobDocument(parser, yaml(small));
   expect(started).toHaveLength(2);
   const impatient = parserWith({ idleMs: 0 });
   const ended = new Promise((resolve) => process.once('worker', (thread) => thread.once('exit', resolve)));
-  await impatient.parse(yaml(small));
+  await parseJobDocument(impatient, yaml(small));
   await ended;
-  expect((await impatient.parse(yaml(small))).ok).toBe(true);
+  expect((await parseJobDocument(impatient, yaml(small))).ok).toBe(true);
   expect(started).toHaveLength(4);
   process.off('worker', count);
 });
@@ -117,8 +116,10 @@ test('a thread parses document after document, unless it parsed a large one or w
 test('a small document of another tenant does not wait for the documents of a tenant that floods', async () => {
   const parser = parserWith();
   const ended: string[] = [];
-  const flood = Array.from({ length: 6 }, () => parser.parse(yaml(slow, 'flood')).then(() => ended.push('slow')));
-  await parser.parse(yaml(small, 'other')).then(() => ended.push('small'));
+  const flood = Array.from({ length: 6 }, () =>
+    parseJobDocument(parser, yaml(slow, 'flood')).then(() => ended.push('slow')),
+  );
+  await parseJobDocument(parser, yaml(small, 'other')).then(() => ended.push('small'));
   // the first document of the flood has its own thread, and may be done
   expect(ended.indexOf('small')).toBeLessThanOrEqual(1);
   await Promise.all(flood);
@@ -127,19 +128,19 @@ test('a small document of another tenant does not wait for the documents of a te
 test('a document whose client disconnects while it waits is never parsed', async () => {
   const parser = parserWith({ threads: 1 });
   const client = new AbortController();
-  const first = parser.parse(yaml(small));
-  const left = parser.parse(yaml(small, 't', client.signal));
+  const first = parseJobDocument(parser, yaml(small));
+  const left = parseJobDocument(parser, yaml(small, 't', client.signal));
   client.abort();
   await expect(left).rejects.toMatchObject({ code: 'bad_request' });
   expect((await first).ok).toBe(true);
-  expect((await parser.parse(yaml(small))).ok).toBe(true);
+  expect((await parseJobDocument(parser, yaml(small))).ok).toBe(true);
 });
 
 test('a document whose client disconnects frees its thread for the next one', async () => {
   const parser = parserWith({ threads: 1, timeMs: 60_000 });
   const client = new AbortController();
-  const left = parser.parse(yaml(slow, 't', client.signal));
-  const next = parser.parse(yaml(small));
+  const left = parseJobDocument(parser, yaml(slow, 't', client.signal));
+  const next = parseJobDocument(parser, yaml(small));
   client.abort();
   await expect(left).rejects.toMatchObject({ code: 'bad_request' });
   expect((await next).ok).toBe(true);
@@ -151,5 +152,5 @@ test('a document that needs too much memory is rejected, and the process survive
     name: 'j',
     params: { x: Array.from({ length: 90_000 }, () => ({ a: 1 })) },
   });
-  await expect(parserWith({ memoryMb: 8 }).parse(json(list))).rejects.toMatchObject({ code: 'too_large' });
+  await expect(parseJobDocument(parserWith({ memoryMb: 8 }), json(list))).rejects.toMatchObject({ code: 'too_large' });
 });

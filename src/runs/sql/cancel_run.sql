@@ -1,8 +1,9 @@
 -- Cancels a run. A queued run ends at once. A running one is marked, and its worker kills it. The pending retry of a finished
--- run is deleted. Returns 'cancelled', 'cancelling' or 'finished'.
+-- run is deleted. Returns 'cancelled', 'cancelling' or 'finished', and the owner of the execution that was told.
 --
--- Locks: live, retry, gate by id, the event log.
-create or replace function cancel_run(p_run uuid, p_actor text, p_at timestamptz, out outcome text) language plpgsql as $$
+-- Locks: live, retry, inbox, gate by id, the event log.
+create or replace function cancel_run(p_run uuid, p_actor text, p_at timestamptz, out outcome text, out owners uuid[])
+language plpgsql as $$
 declare
   v_run live%rowtype;
   v_node node_run%rowtype;
@@ -38,4 +39,5 @@ begin
   perform append_run_events(
     v_done.cancelled || v_gates.ended, v_done.bodies || v_gates.bodies, null, null, null, p_actor, p_at);
   outcome := 'cancelled';
+  owners := v_done.owners;
 end $$;

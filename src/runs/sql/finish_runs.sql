@@ -2,23 +2,26 @@
 -- holds it (p_workers; null: any). The result, its retry or the tokens of the tasks that follow, and the events are one commit.
 --
 -- p_runs may contain a run more than once. One of these results counts. A run has no retry and nothing that follows it if it
--- belongs to a node: its execution decides. The result that a report carries wins over one that the task has sent before.
+-- belongs to a node: its execution is told (tell_nodes), and decides. The result that a report carries wins over one that the task has
+-- sent before. `owners`: those of the executions that were told.
 --
 -- With p_lanes, runs that are ready now leave for the given places in the same commit (hand_over). Often these are the runs that
 -- the results have just made ready, so that a hand-over from parent to child takes one commit.
 --
--- Locks: live by id, token by (task, instant), held, gate by id, then as hand_over, the event log, the minute's activity.
+-- Locks: live by id, token by (task, instant), held, gate by id, inbox, then as hand_over, the event log, the minute's activity.
 create or replace function finish_runs(
   p_runs uuid[], p_leases integer[], p_states run_state[], p_reasons text[], p_exit_codes integer[],
   p_started timestamptz[], p_at timestamptz, p_results json[] default null, p_workers uuid[] default null,
   p_lanes text[] default null, p_places text[] default null, p_incarnations text[] default null,
   p_until timestamptz default null, p_max_bytes integer default null,
-  out applied integer, out created integer, out retries integer, out killed integer, out lanes text[], out handed json
+  out applied integer, out created integer, out retries integer, out killed integer, out lanes text[], out handed json,
+  out owners uuid[]
 ) language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 declare
   v_finished uuid[]; v_bodies text[];
   v_tasks uuid[]; v_instants timestamptz[]; v_counts integer[]; v_priorities priority[]; v_causes uuid[];
   v_one record; v_held record; v_runs record; v_gates record;
+  v_nodes uuid[]; v_states run_state[]; v_reasons text[]; v_exit_codes integer[]; v_results json[];
   v_left uuid[]; v_jobs uuid[]; v_over timestamptz[];
   v_activity activity;
 begin
@@ -88,6 +91,12 @@ begin
            array_agg(instant) filter (where instants_limited) as over
       from judged
   ),
+  of_nodes as (
+    select array_agg(id) as ids, array_agg(state) as states, array_agg(reason) as reasons, array_agg(exit_code) as exit_codes,
+           array_agg(made) as results
+      from judged
+     where task_id is null
+  ),
   ended as (
     select case when count(*) > 0 then p_at end as at,
            count(*) filter (where state = 'success') as success, count(*) filter (where state = 'failure') as failure,
@@ -100,11 +109,13 @@ begin
   select r.ids, r.bodies, r.jobs, r.over, a.tasks, a.instants, a.counts, a.priorities, a.causes,
          (select count(*) from retried),
          (select array_agg(u.id) from finished f cross join unnest(f.permits) as u (id)),
+         n.ids, n.states, n.reasons, n.exit_codes, n.results,
          e.at, e.success, e.failure, e.timeout, e.error, e.cancelled, e.started, e.wait, e.worst_wait
     into v_finished, v_bodies, v_jobs, v_over, v_tasks, v_instants, v_counts, v_priorities, v_causes, retries, v_left,
+         v_nodes, v_states, v_reasons, v_exit_codes, v_results,
          v_activity.at, v_activity.success, v_activity.failure, v_activity.timeout, v_activity.error,
          v_activity.cancelled, v_activity.started, v_activity.wait, v_activity.worst_wait
-    from results r, arrivals a, ended e;
+    from results r, arrivals a, of_nodes n, ended e;
   v_runs := count_tokens(v_tasks, v_instants, v_counts, v_priorities, v_causes, null, p_at);
   v_gates := work_gates(v_runs.gates, v_left, v_jobs, v_over, p_at);
   applied := coalesce(cardinality(v_finished), 0);
@@ -112,6 +123,9 @@ begin
   created := coalesce(cardinality(v_runs.created), 0) + v_gates.passed;
   lanes := case when v_gates.passed = 0 then v_runs.lanes end;
   v_activity.cancelled := v_activity.cancelled + coalesce(cardinality(v_gates.ended), 0);
+  if v_nodes is not null then
+    owners := tell_nodes(v_nodes, v_states, v_reasons, v_exit_codes, v_results, p_at);
+  end if;
   -- before the event log is locked: others wait for that lock
   if p_lanes is not null then
     handed := hand_over(p_lanes, p_places, p_incarnations, p_until, p_at, p_max_bytes);

@@ -13,6 +13,7 @@ const pages: Readonly<Record<Link['what'], (id: string, job: string | null) => s
   trigger: (_, job) => (job === null ? undefined : `/jobs/${job}/triggers`),
   backfill: (_, job) => (job === null ? undefined : `/jobs/${job}/backfills`),
   person: () => '/audit',
+  execution: (id) => `/executions/${id}`,
   more: () => undefined,
 };
 

@@ -7,7 +7,7 @@
  * 3. At most `waitingPerTenant` documents of one tenant wait. Further ones are rejected with 503.
  * 4. A document whose client has disconnected leaves the queue.
  */
-import { clientGone, MillraceError } from '../../errors.ts';
+import { clientGone, MillraceError } from '../errors.ts';
 
 export interface QueueLimits {
   readonly threads: number;

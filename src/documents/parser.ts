@@ -1,5 +1,5 @@
 /**
- * Parses job documents for the API without blocking its event loop.
+ * Parses documents of jobs and flows for the API without blocking its event loop.
  *
  * 1. A short document is parsed in the event loop, which takes at most some 5 ms.
  * 2. A longer one is parsed in a thread, with bounded memory and time. Starting a thread takes some 50 ms, so an idle thread
@@ -9,13 +9,10 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { clientGone, MillraceError } from '../../errors.ts';
-import { packageFile } from '../../kernel/process/package-files.ts';
-import { type DocumentLimits, documentLimits } from './limits.ts';
-import type { ThreadInput } from './thread.ts';
-import { type ParsedJob, parseJobText } from './parse-job.ts';
+import { clientGone, MillraceError } from '../errors.ts';
+import { packageFile } from '../kernel/process/package-files.ts';
 import { ParseQueue, type QueueLimits } from './parse-queue.ts';
-import type { DocumentFormat } from '../../documents/text.ts';
+import type { DocumentFormat } from './text.ts';
 
 export interface ParserLimits extends QueueLimits {
   /** Maximum characters of a document parsed in the event loop. Twenty unknown time zones take as long as 170 lines of YAML. */
@@ -40,12 +37,21 @@ const parserLimits: ParserLimits = {
   memoryMb: 512,
 };
 
-export interface ParseRequest {
+/** One message to the thread, whose answer is JSON (`jobs/document/thread.ts`). */
+export interface ThreadInput {
+  readonly kind: 'job' | 'flow';
   readonly text: string;
   readonly format: DocumentFormat;
+  /** What else the parser of this kind needs. */
+  readonly limits?: object;
+}
+
+export interface ParseRequest<T> {
+  readonly input: ThreadInput;
+  /** Parses the same in the event loop. */
+  readonly parseHere: () => T;
   /** The id of the tenant whose turn the document takes. */
   readonly tenant: string;
-  readonly limits?: DocumentLimits;
   /** Aborts when the client has disconnected. */
   readonly signal?: AbortSignal;
 }
@@ -63,10 +69,9 @@ export class DocumentParser {
     this.#queue = new ParseQueue(this.#limits);
   }
 
-  parse({ text, format, tenant, limits = documentLimits, signal }: ParseRequest): Promise<ParsedJob> {
-    if (text.length <= this.#limits.shortChars)
-      return this.inTurn(tenant, async () => parseJobText(text, format, limits), signal);
-    return this.#queue.run(tenant, () => this.#parseInThread({ text, format, limits }, signal), signal);
+  parse<T>({ input, parseHere, tenant, signal }: ParseRequest<T>): Promise<T> {
+    if (input.text.length <= this.#limits.shortChars) return this.inTurn(tenant, async () => parseHere(), signal);
+    return this.#queue.run(tenant, () => this.#parseInThread<T>(input, signal), signal);
   }
 
   /** Runs work for a document in the event loop, at the tenant's turn. Other work of the event loop runs between two turns. */
@@ -78,14 +83,14 @@ export class DocumentParser {
     return this.#queue.run(tenant, workAfterOthers, signal);
   }
 
-  async #parseInThread(input: ThreadInput, signal: AbortSignal | undefined): Promise<ParsedJob> {
+  async #parseInThread<T>(input: ThreadInput, signal: AbortSignal | undefined): Promise<T> {
     if (signal?.aborted) throw clientGone();
     const thread = this.#takeThread();
     let isKept = false;
     try {
       const answer = await this.#ask(thread, input, signal);
       isKept = input.text.length <= this.#limits.keptChars;
-      return JSON.parse(answer) as ParsedJob;
+      return JSON.parse(answer) as T;
     } finally {
       if (isKept) this.#keepThread(thread);
       else await thread.terminate();
@@ -146,7 +151,7 @@ export class DocumentParser {
 }
 
 function tooLarge(what: string): MillraceError {
-  return new MillraceError('too_large', `the document ${what}; split the job, or make its document smaller`);
+  return new MillraceError('too_large', `the document ${what}; split it, or make it smaller`);
 }
 
 function parseError(error: unknown): Error {

@@ -1,0 +1,116 @@
+/** Statements about work items. The store inserts them with the commit that begins a step, and ends them with the step. */
+import { allOf, type Db, sql } from '../../kernel/sql.ts';
+import type { Json } from '../json.ts';
+
+export type Workitem = {
+  readonly id: string;
+  readonly execution: string;
+  /** The name of the flow. */
+  readonly flow: string;
+  /** The node of the execution. */
+  readonly nid: string;
+  readonly attempt: number;
+  /** The name of the task. */
+  readonly name: string;
+  readonly title: string;
+  readonly assignee: string | null;
+  readonly team: string | null;
+  /** The fields as the author wrote them; empty: any answer is valid. */
+  readonly form: Json;
+  readonly input: Json;
+  readonly dueAt: Date | null;
+  /** The actor that has claimed it; null: nobody, or the claim is over. */
+  readonly claimedBy: string | null;
+  readonly claimedUntil: Date | null;
+  readonly createdAt: Date;
+  /** Null while it waits for an answer. */
+  readonly endedAt: Date | null;
+};
+
+export interface WorkitemFilter {
+  readonly assignee?: string | undefined;
+  readonly team?: string | undefined;
+  readonly execution?: string | undefined;
+  /** Those that this actor has claimed, or that are assigned to one of these names. */
+  readonly mine?: { readonly actor: string; readonly names: readonly string[] } | undefined;
+  /** The last id of the previous page. */
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+const columns = sql`
+         w.id, w.execution_id as execution, coalesce(f.name, '') as flow, w.nid, w.attempt, w.name, w.title, w.assignee, w.team,
+         w.form, w.input, w.due_at as "dueAt", w.created_at as "createdAt", w.ended_at as "endedAt"`;
+const joins = sql`
+    left join execution e on e.id = w.execution_id
+    left join flow f on f.id = e.flow_id`;
+
+function claimColumns(at: Date) {
+  return sql`
+         case when w.claimed_until > ${at} then w.claimed_by end as "claimedBy",
+         case when w.claimed_until > ${at} then w.claimed_until end as "claimedUntil"`;
+}
+
+/** Work items that wait for an answer, the oldest first. */
+export function listOpenWorkitems(db: Db, filter: WorkitemFilter, at: Date): Promise<Workitem[]> {
+  const { assignee, team, execution, mine, cursor, limit } = filter;
+  const conditions = [
+    sql`w.ended_at is null`,
+    ...(assignee === undefined ? [] : [sql`w.assignee = ${assignee}`]),
+    ...(team === undefined ? [] : [sql`w.team = ${team}`]),
+    ...(execution === undefined ? [] : [sql`w.execution_id = ${execution}`]),
+    ...(mine === undefined
+      ? []
+      : [
+          sql`(w.assignee = any (${mine.names}::text[]) or (w.claimed_by = ${mine.actor} and w.claimed_until > ${at}))`,
+        ]),
+    ...(cursor === undefined ? [] : [sql`w.id > ${cursor}`]),
+  ];
+  return db.rows<Workitem>(sql`
+    select ${columns}, ${claimColumns(at)}
+      from workitem w ${joins}
+     where ${allOf(conditions)}
+     order by w.id
+     limit ${limit}`);
+}
+
+export function findWorkitem(db: Db, id: string, at: Date): Promise<Workitem | undefined> {
+  return db.maybeOne<Workitem>(sql`
+    select ${columns}, ${claimColumns(at)}
+      from workitem w ${joins}
+     where w.id = ${id}`);
+}
+
+/** The work item of an attempt of a node. */
+export function findWorkitemOf(
+  db: Db,
+  { execution, nid, attempt }: { readonly execution: string; readonly nid: string; readonly attempt: number },
+  at: Date,
+): Promise<Workitem | undefined> {
+  return db.maybeOne<Workitem>(sql`
+    select ${columns}, ${claimColumns(at)}
+      from workitem w ${joins}
+     where w.execution_id = ${execution} and w.nid = ${nid} and w.attempt = ${attempt}`);
+}
+
+/** Claims it, or renews the claim, unless another actor has one. Returns whether that worked. */
+export async function setClaim(
+  db: Db,
+  id: string,
+  { actor, at, until }: { readonly actor: string; readonly at: Date; readonly until: Date },
+): Promise<boolean> {
+  const changed = await db.exec(sql`
+    update workitem
+       set claimed_by = ${actor}, claimed_until = ${until}
+     where id = ${id} and ended_at is null
+       and (claimed_by is null or claimed_by = ${actor} or claimed_until <= ${at})`);
+  return changed > 0;
+}
+
+/** Ends the claim of an actor. Returns whether it had one. */
+export async function removeClaim(db: Db, id: string, actor: string): Promise<boolean> {
+  const changed = await db.exec(sql`
+    update workitem set claimed_by = null, claimed_until = null
+     where id = ${id} and ended_at is null and claimed_by = ${actor}`);
+  return changed > 0;
+}
