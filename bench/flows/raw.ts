@@ -63,11 +63,19 @@ async function copyRows(tenant: Db, raw: Client, execution: string): Promise<num
   await copy('sample_execution', 'execution', sql`select * from execution where id = ${execution}`);
   await copy('sample_snapshot', 'snapshot', sql`select * from snapshot where execution_id = ${execution}`);
   for (let rev = 1; rev <= revs; rev++)
-    await copy(`sample_commit_${rev}`, 'commit', sql`
-      select * from commit where execution_id = ${execution} and rev = ${rev}`);
+    await copy(
+      `sample_commit_${rev}`,
+      'commit',
+      sql`
+      select * from commit where execution_id = ${execution} and rev = ${rev}`,
+    );
   for (const type of ['started', 'done'])
-    await copy(`sample_${type}`, 'event', sql`
-      select * from event where subject = ${execution} and type = ${`execution.${type}`}`);
+    await copy(
+      `sample_${type}`,
+      'event',
+      sql`
+      select * from event where subject = ${execution} and type = ${`execution.${type}`}`,
+    );
   return revs;
 }
 
