@@ -4,9 +4,8 @@ import { percentiles } from './percentiles.ts';
 
 const measured: Measured = {
   burst: { tasks: 1_000, fired: percentiles([5]), started: percentiles([20, 150]), steadyRate: 10_000 },
-  fan: percentiles([15, 15, 90]),
-  triggers: percentiles([4, 10]),
-  commit: percentiles([1, 1, 2]),
+  fan: { own: percentiles([15, 15, 90]), commit: percentiles([1, 1, 3]) },
+  triggers: { own: percentiles([4, 10]), commit: percentiles([1, 1, 2]) },
 };
 
 it('The aims of burst are ratios to the steady rate and to a bare commit of the same run, and their bounds count as met', () => {

@@ -3,12 +3,12 @@
  *
  * - A thousand tasks that have never run become due at one instant: the time until all have started, against the time that
  *   the steady rate needs for as many.
- * - One fan-out 1 → 10 → 1 as a whole, against a bare commit.
- * - Ordinary triggers, from due to started, against a bare commit.
+ * - One fan-out 1 → 10 → 1 as a whole, against bare commits that take turns with it.
+ * - Ordinary triggers, from due to started, against bare commits halfway between them.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from '../src/kernel/sql.ts';
-import { measureCommits, restMs } from './commits.ts';
+import { type Commits, openCommits, restMs, timed } from './commits.ts';
 import { applyInTime, measureOrdinary, waitUntil } from './lateness.ts';
 import { makeLoad } from './load.ts';
 import type { Options } from './options.ts';
@@ -36,11 +36,16 @@ interface Burst {
   readonly steadyRate: number;
 }
 
+/** What was measured, and the bare commits that took turns with it. */
+interface Compared {
+  readonly own: Percentiles;
+  readonly commit: Percentiles;
+}
+
 export interface Measured {
   readonly burst: Burst;
-  readonly fan: Percentiles;
-  readonly triggers: Percentiles;
-  readonly commit: Percentiles;
+  readonly fan: Compared;
+  readonly triggers: Compared;
 }
 
 export async function burst(options: Options, report: Report): Promise<Result> {
@@ -56,14 +61,15 @@ export async function burst(options: Options, report: Report): Promise<Result> {
   const tenant = await openTenant(control, server.address(tenantDatabase));
   const first = await measureFirstRuns(tenant, options, report);
   const steadyRate = await measureSteadyRate(up, tenant, options, report);
-  report.progress('bare commits');
-  const commit = await measureCommits(control, options);
-  const fan = await measureFan(tenant, options, report);
-  const triggers = percentiles((await measureOrdinary(tenant, options, report)).started);
+  const commits = await openCommits(control);
+  const fan = await measureFan(tenant, { options, commits }, report);
+  const ordinary = await measureOrdinary(tenant, options, report, commits);
+  const triggers = { own: percentiles(ordinary.started), commit: percentiles(ordinary.commits) };
+  await commits.close();
   await tenant.close();
   await up.stop();
   await server.stop();
-  return conclude({ burst: { ...first, steadyRate }, fan, triggers, commit }, report);
+  return conclude({ burst: { ...first, steadyRate }, fan, triggers }, report);
 }
 
 /** Each task belongs to a job of its own. Nothing has run before, so the worker knows none of their definitions. */
@@ -104,7 +110,11 @@ async function measureSteadyRate(up: Up, tenant: Tenant, { seconds, quick }: Opt
 }
 
 /** From the commit that fires the trigger to the end of the last run, one fan-out at a time. */
-async function measureFan(tenant: Tenant, { seconds, quick }: Options, report: Report): Promise<Percentiles> {
+async function measureFan(
+  tenant: Tenant,
+  { options: { seconds, quick }, commits }: { readonly options: Options; readonly commits: Commits },
+  report: Report,
+): Promise<Compared> {
   report.progress(`one fan-out 1 → ${fanWidth} → 1 at a time for ${seconds} s`);
   await tenant.apply([{ ...fanOf(fanWidth), name: 'fan' }]);
   const { id: triggerId } = await tenant.db.one<{ id: string }>(sql`
@@ -119,9 +129,14 @@ async function measureFan(tenant: Tenant, { seconds, quick }: Options, report: R
     return ms;
   };
   for (let i = 0; i < (quick ? 1 : warmUps); i++) await runFan();
-  const samples: number[] = [];
-  for (const until = performance.now() + seconds * 1_000; performance.now() < until; ) samples.push(await runFan());
-  return percentiles(samples);
+  const own: number[] = [];
+  const commit: number[] = [];
+  for (const until = performance.now() + seconds * 1_000; performance.now() < until; ) {
+    own.push(await runFan());
+    commit.push(await timed(commits.make));
+    await sleep(restMs);
+  }
+  return { own: percentiles(own), commit: percentiles(commit) };
 }
 
 async function findFan(tenant: Tenant, triggerId: string, instant: Date): Promise<{ ms: number } | undefined> {
@@ -134,7 +149,7 @@ async function findFan(tenant: Tenant, triggerId: string, instant: Date): Promis
 }
 
 function conclude(measured: Measured, report: Report): Result {
-  const { burst: first, fan, triggers, commit } = measured;
+  const { burst: first, fan, triggers } = measured;
   report.line(`${first.tasks.toLocaleString('en-US')} tasks that have never run, due at one instant`);
   report.table(
     ['', 'ms'],
@@ -148,9 +163,10 @@ function conclude(measured: Measured, report: Report): Result {
   report.table(
     ['', 'n', 'p50', 'p90', 'p99', 'max'],
     Object.entries({
-      [`a fan-out 1 → ${fanWidth} → 1, whole`]: fan,
-      'an ordinary trigger to its run started': triggers,
-      'for comparison: one row committed': commit,
+      [`a fan-out 1 → ${fanWidth} → 1, whole`]: fan.own,
+      'between fan-outs: one row committed': fan.commit,
+      'an ordinary trigger to its run started': triggers.own,
+      'between triggers: one row committed': triggers.commit,
     }).map(([name, p]) => [name, p.n, ...[p.p50, p.p90, p.p99, p.max].map(figure)]),
   );
   const ratio = first.started.max / steadyMs(first);
@@ -159,7 +175,14 @@ function conclude(measured: Measured, report: Report): Result {
     rate: first.steadyRate,
     raw: null,
     ratio,
-    percentiles: { fired, started, fan, triggers, commit },
+    percentiles: {
+      fired,
+      started,
+      fan: fan.own,
+      commitBesideFan: fan.commit,
+      triggers: triggers.own,
+      commitBesideTriggers: triggers.commit,
+    },
     aims: burstAims(measured),
     details: { tasks: first.tasks },
   };
@@ -169,11 +192,21 @@ function steadyMs({ tasks, steadyRate }: Burst): number {
   return (tasks / steadyRate) * 1_000;
 }
 
-export function burstAims({ burst: first, fan, triggers, commit }: Measured): Aim[] {
+export function burstAims({ burst: first, fan, triggers }: Measured): Aim[] {
   const what = `${first.tasks.toLocaleString('en-US')} tasks that have never run, all started, against the steady rate`;
   return [
     aim(what, first.started.max / steadyMs(first), { atMost: 1.5 }, ' ×'),
-    aim(`one fan-out 1 → ${fanWidth} → 1, p50, against a bare commit`, fan.p50 / commit.p50, { atMost: 15 }, ' ×'),
-    aim('a trigger to its run started, p99, against a bare commit', triggers.p99 / commit.p99, { atMost: 5 }, ' ×'),
+    aim(
+      `one fan-out 1 → ${fanWidth} → 1, p50, against a bare commit`,
+      fan.own.p50 / fan.commit.p50,
+      { atMost: 15 },
+      ' ×',
+    ),
+    aim(
+      'a trigger to its run started, p99, against a bare commit',
+      triggers.own.p99 / triggers.commit.p99,
+      { atMost: 5 },
+      ' ×',
+    ),
   ];
 }

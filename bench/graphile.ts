@@ -1,7 +1,7 @@
 /**
  * The rival of `bench -- errands`: graphile-worker, with the settings that its documentation recommends for speed. A local queue
  * takes 500 jobs at a time, and completed jobs are removed in batches. Both sides have the same batches,
- * connections and vacuums.
+ * connections, jobs at work and vacuums.
  */
 import { makeWorkerUtils, Logger, run, runMigrations } from 'graphile-worker';
 import { Pool } from 'pg';
@@ -20,8 +20,8 @@ export interface Rival {
 
 /** Errands of one statement, on both sides. */
 export const batch = 500;
-/** Jobs at work at once. It takes 500 at a time whatever this is. */
-const concurrency = 24;
+/** Jobs at work at once, on both sides. */
+const concurrency = batch;
 export const connections = 4;
 /** Of the table of either side, between the pushes and the drain. */
 export const vacuum = 'vacuum (analyze, truncate off)';

@@ -1,11 +1,13 @@
 /**
  * `bench -- handover`: on an idle system, the time from a worker's report of a parent run to its claim of the child run.
- * A job of two tasks is fired again and again; each firing waits until the previous one has come to rest.
+ * A job of two tasks is fired again and again; each firing waits until the previous one has come to rest. What it is compared with takes
+ * turns with it, so that both see the same machine.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { newId } from '../src/kernel/id.ts';
 import type { Address } from '../src/postgres/address.ts';
 import { overNetwork } from '../src/worker/transport.ts';
-import { measureCommits, repeated } from './commits.ts';
+import { openCommits, restMs, timed } from './commits.ts';
 import { type Hops, measureHops } from './hops.ts';
 import { startInProcess } from './in-process.ts';
 import type { Options } from './options.ts';
@@ -24,8 +26,7 @@ export async function handover(options: Options, report: Report): Promise<Result
   report.progress('worker in-process');
   const inside = await inProcess(server, options);
   report.progress('worker over HTTP');
-  const { samples: outside, request } = await overHttp(server, options);
-  const commit = await measureCommits(server.address(controlDatabase), options);
+  const outside = await overHttp(server, options);
   report.progress('a chain of 100 in `up`');
   const hops = await measureHops(server, options, report);
   await server.stop();
@@ -33,30 +34,38 @@ export async function handover(options: Options, report: Report): Promise<Result
   report.table(
     ['worker', 'n', 'p50', 'p90', 'p99', 'max'],
     Object.entries({
-      'in-process': inside,
-      'over HTTP': outside,
-      'for comparison: one row committed': commit,
-      'an empty HTTP request': request,
+      'in-process': inside.handOver,
+      'between these: one row committed': inside.commit,
+      'over HTTP': outside.handOver,
+      'between those over HTTP: one row committed': outside.commit,
+      'an empty HTTP request': outside.request,
     }).map(([name, p]) => [name, p.n, ...[p.p50, p.p90, p.p99, p.max].map(figure)]),
   );
   reportHops(hops, report);
   const aims = [
-    aim('hand-over in-process, p50, against a commit', inside.p50 / commit.p50, { atMost: 2.5 }, ' ×'),
-    aim('the same, p99', inside.p99 / commit.p99, { atMost: 4 }, ' ×'),
+    aim('hand-over in-process, p50, against a commit', inside.handOver.p50 / inside.commit.p50, { atMost: 2.5 }, ' ×'),
+    aim('the same, p99', inside.handOver.p99 / inside.commit.p99, { atMost: 4 }, ' ×'),
     aim(
       'over HTTP, p50, against a commit and a request',
-      outside.p50 / (commit.p50 + request.p50),
+      outside.handOver.p50 / (outside.commit.p50 + outside.request.p50),
       { atMost: 2 },
       ' ×',
     ),
-    aim('the same, p99', outside.p99 / (commit.p99 + request.p99), { atMost: 4 }, ' ×'),
+    aim('the same, p99', outside.handOver.p99 / (outside.commit.p99 + outside.request.p99), { atMost: 4 }, ' ×'),
     aim('processor time per hop, all processes', hops.cpu.millrace + hops.cpu.postgres, { below: 4 }, ' ms'),
   ];
   return {
     rate: null,
     raw: null,
     ratio: null,
-    percentiles: { inProcess: inside, overHttp: outside, commit, request, hop: hops.ms },
+    percentiles: {
+      inProcess: inside.handOver,
+      commit: inside.commit,
+      overHttp: outside.handOver,
+      commitOverHttp: outside.commit,
+      request: outside.request,
+      hop: hops.ms,
+    },
     aims,
     details: { cpuPerHop: hops.cpu },
   };
@@ -70,35 +79,35 @@ function reportHops({ ms, cpu }: Hops, report: Report): void {
   );
 }
 
-async function inProcess(server: Server, options: Options): Promise<Percentiles> {
+type Measured = Record<'handOver' | 'commit' | 'request', Percentiles>;
+
+async function inProcess(server: Server, options: Options): Promise<Measured> {
   const control = await freshControl(server);
   const product = await startInProcess(server.home, control);
-  const samples = await measure(server, control, { carry: product.carry, url: 'http://in-process', key: '-' }, options);
+  const wire = { carry: product.carry, url: 'http://in-process', key: '-' };
+  const measured = await measure(server, control, { wire, options, request: async () => {} });
   await product.stop();
-  return samples;
+  return measured;
 }
 
 /** The product runs in a process of its own; this process is the worker. */
-async function overHttp(
-  server: Server,
-  options: Options,
-): Promise<{ readonly samples: Percentiles; readonly request: Percentiles }> {
+async function overHttp(server: Server, options: Options): Promise<Measured> {
   const control = await freshControl(server);
   const up = await startUp({ home: server.home, databaseUrl: control.url, worker: false });
   const { key } = await up.call('POST /api/keys', { body: { name: 'bench', role: 'worker' } });
   const carry = overNetwork();
-  const samples = await measure(server, control, { carry, url: up.url, key }, options);
   const empty = {
     url: new URL('/internal/definitions', up.url),
     key,
     body: { worker: newId(), incarnation: 1, items: [] },
   };
-  const request = await repeated(options, async () => {
+  const request = async (): Promise<void> => {
     const answer = await carry(empty, new AbortController().signal);
     if ('made' in answer || answer.status !== 200) throw new Error('an empty request was refused');
-  });
+  };
+  const measured = await measure(server, control, { wire: { carry, url: up.url, key }, options, request });
   await up.stop();
-  return { samples, request };
+  return measured;
 }
 
 async function freshControl(server: Server): Promise<Address> {
@@ -106,17 +115,37 @@ async function freshControl(server: Server): Promise<Address> {
   return server.fresh(controlDatabase);
 }
 
-async function measure(
-  server: Server,
-  control: Address,
-  wire: Wire,
-  { seconds, quick }: Options,
-): Promise<Percentiles> {
+interface Measuring {
+  readonly wire: Wire;
+  readonly options: Options;
+  readonly request: () => Promise<void>;
+}
+
+/** Hand-overs, commits and requests take turns, with a rest after each. */
+async function measure(server: Server, control: Address, { wire, options, request }: Measuring): Promise<Measured> {
+  const { seconds, quick } = options;
   const tenant = await openTenant(control, server.address(tenantDatabase));
   const pairs = await startPairs(wire, tenant);
-  await pairs.handOver({ count: quick ? 5 : warmUps });
-  const samples = await pairs.handOver({ ms: seconds * 1_000 });
+  const commits = await openCommits(control);
+  const samples: Record<'commit' | 'request', number[]> = { commit: [], request: [] };
+  const takeTurns = async (): Promise<void> => {
+    for (const [name, work] of [
+      ['commit', commits.make],
+      ['request', request],
+    ] as const) {
+      samples[name].push(await timed(work));
+      await sleep(restMs);
+    }
+  };
+  await pairs.handOver({ count: quick ? 5 : warmUps }, takeTurns);
+  samples.commit.length = samples.request.length = 0;
+  const handOvers = await pairs.handOver({ ms: seconds * 1_000 }, takeTurns);
+  await commits.close();
   await tenant.close();
   await pairs.stop();
-  return percentiles(samples);
+  return {
+    handOver: percentiles(handOvers),
+    commit: percentiles(samples.commit),
+    request: percentiles(samples.request),
+  };
 }

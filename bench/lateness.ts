@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Sql, sql } from '../src/kernel/sql.ts';
+import { type Commits, timed } from './commits.ts';
 import type { Options } from './options.ts';
 import { percentiles } from './percentiles.ts';
 import { startUp } from './product.ts';
@@ -78,15 +79,23 @@ export async function applyInTime(
 export interface Ordinary {
   readonly fired: number[];
   readonly started: number[];
+  readonly commits: number[];
 }
 
-export async function measureOrdinary(tenant: Tenant, { seconds }: Options, report: Report): Promise<Ordinary> {
+/** With `commits`, a bare commit is made halfway between two triggers, so that both see the same machine. */
+export async function measureOrdinary(
+  tenant: Tenant,
+  { seconds }: Options,
+  report: Report,
+  commits?: Commits,
+): Promise<Ordinary> {
   report.progress(`ordinary triggers: ${perSecond} a second for ${seconds} s`);
   const firstAt = await applyInTime(tenant, (dueAt) => [
     document('ordinary', perSecond, (i) => dueAt + (i * 1_000) / perSecond, '1s'),
   ]);
   const from = new Date(firstAt + warmUpMs);
   const to = new Date(from.getTime() + seconds * 1_000);
+  const commitTimes = commits === undefined ? [] : await commitBetween(commits, from.getTime(), to.getTime());
   await sleep(to.getTime() - Date.now());
   const within = sql`run where instant >= ${from} and instant < ${to}`;
   await until(to.getTime(), async () => (await rowsOf(tenant, within)) >= perSecond * seconds);
@@ -94,7 +103,22 @@ export async function measureOrdinary(tenant: Tenant, { seconds }: Options, repo
     select extract(epoch from queued_at - instant)::float8 * 1000 as fired,
            extract(epoch from started_at - instant)::float8 * 1000 as started
       from ${within}`);
-  return { fired: rows.map(({ fired }) => fired), started: rows.map(({ started }) => started) };
+  return {
+    fired: rows.map(({ fired }) => fired),
+    started: rows.map(({ started }) => started),
+    commits: commitTimes,
+  };
+}
+
+/** One commit between two triggers, from one time to another. Returns the milliseconds of each. */
+async function commitBetween(commits: Commits, fromMs: number, toMs: number): Promise<number[]> {
+  const stepMs = 1_000 / perSecond;
+  const samples: number[] = [];
+  for (let atMs = fromMs + stepMs / 2; atMs < toMs; atMs += stepMs) {
+    await sleep(Math.max(0, atMs - Date.now()));
+    if (Date.now() < atMs + stepMs / 4) samples.push(await timed(commits.make));
+  }
+  return samples;
 }
 
 interface Crowd {

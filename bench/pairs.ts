@@ -26,8 +26,11 @@ export interface Wire {
 }
 
 export interface Pairs {
-  /** Hands over so many times or for so long. Returns the milliseconds of each. */
-  handOver(extent: { readonly count: number } | { readonly ms: number }): Promise<readonly number[]>;
+  /** Hands over so many times or for so long. `between`: is called after each, on an idle system. Returns the milliseconds of each. */
+  handOver(
+    extent: { readonly count: number } | { readonly ms: number },
+    between?: () => Promise<void>,
+  ): Promise<readonly number[]>;
   stop(): Promise<void>;
 }
 
@@ -43,11 +46,14 @@ export async function startPairs(wire: Wire, tenant: Tenant): Promise<Pairs> {
   );
   let pairs = 0;
   return {
-    async handOver(extent) {
+    async handOver(extent, between = async () => {}) {
       watch.samples.length = 0;
       const untilMs = 'ms' in extent ? performance.now() + extent.ms : Number.POSITIVE_INFINITY;
       const last = pairs + ('count' in extent ? extent.count : Number.POSITIVE_INFINITY);
-      while (pairs < last && performance.now() < untilMs) await watch.handover(tenant, id, pairs++);
+      while (pairs < last && performance.now() < untilMs) {
+        await watch.handover(tenant, id, pairs++);
+        await between();
+      }
       return [...watch.samples];
     },
     stop,

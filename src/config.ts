@@ -121,6 +121,11 @@ const schema = z.object({
   MILLRACE_BUS_GIVE_UP: duration.refine((ms) => ms >= 1_000, 'must be at least 1s').default(3 * 86_400_000),
   MILLRACE_BUS_CA: text.optional(),
   MILLRACE_BUS_CONNECTIONS: count(256, 1, 10_000),
+  MILLRACE_CONDUCTOR_CALLS: count(32, 1, 10_000),
+  MILLRACE_CONDUCTOR_MEMORY: count(256, 1, 1_048_576),
+  MILLRACE_HTTP_ALLOW_HTTP: yes,
+  MILLRACE_HTTP_ALLOW_CIDRS: list,
+  MILLRACE_HTTP_CA: text.optional(),
   MILLRACE_LOG: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   MILLRACE_URL: z.url().optional(),
   MILLRACE_KEY: text.optional(),
@@ -181,6 +186,11 @@ const settingTexts: Readonly<
   MILLRACE_BUS_GIVE_UP: ['how long a delivery is retried, unless its subscriber sets another time', '3d'],
   MILLRACE_BUS_CA: ['the file with certificates of further authorities that deliveries trust'],
   MILLRACE_BUS_CONNECTIONS: ['how many deliveries a courier has under way at once', '256'],
+  MILLRACE_CONDUCTOR_CALLS: ['how many hosted functions a conductor calls at once, each in a process', '32'],
+  MILLRACE_CONDUCTOR_MEMORY: ['how many MiB of executions a conductor keeps in memory', '256'],
+  MILLRACE_HTTP_ALLOW_HTTP: ['whether HTTP tasks may send requests without TLS', 'false'],
+  MILLRACE_HTTP_ALLOW_CIDRS: ['private networks that HTTP tasks may reach, comma-separated'],
+  MILLRACE_HTTP_CA: ['the file with certificates of further authorities that HTTP tasks trust'],
   MILLRACE_LOG: ['the log level', 'info'],
   MILLRACE_URL: ['where workers and the command line find the server'],
   MILLRACE_KEY: ['the key of workers and the command line'],
@@ -252,6 +262,15 @@ export interface Config {
   readonly busCa: string | undefined;
   /** Deliveries under way at once in one courier. */
   readonly busConnections: number;
+  /** Hosted functions that a conductor calls at once. */
+  readonly conductorCalls: number;
+  readonly conductorMemoryBytes: number;
+  /** Which addresses HTTP tasks may reach, beside public ones by https. */
+  readonly http: {
+    readonly allowHttp: boolean;
+    readonly allowCidrs: readonly string[];
+    readonly caFile: string | undefined;
+  };
   readonly logLevel: string;
   /** Where workers and the CLI find the API if it is not the one of the home folder. */
   readonly url: string | undefined;
@@ -317,6 +336,13 @@ function valuesOf(e: z.output<typeof schema>): Omit<Config, 'settings'> {
     busGiveUpMs: e.MILLRACE_BUS_GIVE_UP,
     busCa: e.MILLRACE_BUS_CA,
     busConnections: e.MILLRACE_BUS_CONNECTIONS,
+    conductorCalls: e.MILLRACE_CONDUCTOR_CALLS,
+    conductorMemoryBytes: e.MILLRACE_CONDUCTOR_MEMORY * 1024 * 1024,
+    http: {
+      allowHttp: e.MILLRACE_HTTP_ALLOW_HTTP,
+      allowCidrs: e.MILLRACE_HTTP_ALLOW_CIDRS,
+      caFile: e.MILLRACE_HTTP_CA,
+    },
     logLevel: e.MILLRACE_LOG,
     url: e.MILLRACE_URL,
     key: e.MILLRACE_KEY,

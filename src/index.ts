@@ -4,6 +4,11 @@
  *     const worker = createWorker({ url, key, functions: { greet: (input, { log }) => log(`hello ${input}`) } });
  *     await worker.start();
  *
+ * Or drive flows inside your process, with your own functions as their tasks:
+ *
+ *     const conductor = createConductor({ databaseUrl, functions: { charge: async ({ amount }, { key }) => pay(amount, key) } });
+ *     await conductor.start();
+ *
  * Or write flows in TypeScript, and test them without a server:
  *
  *     const order = flow<Order>('order', ({ f }) => [s.task(charge, { amount: f.total }).result(f.payment)]);
@@ -29,6 +34,12 @@ export type { FlowDocument, FlowOptions } from './flows/builder/flow.ts';
 export type { Expr, Given, Path } from './flows/builder/paths.ts';
 export type { Participant, Step } from './flows/builder/steps.ts';
 export type { FlowTest, OpenStep, TestFlowOptions, TestTask } from './flows/testing/test-flow.ts';
+export type { TimelineEntry } from './flows/testing/timeline.ts';
+export type { HostedFunction, HostedFunctionMap } from './conductor/functions/in-process.ts';
+export type { HostedContext } from './runtimes/function/function.ts';
+export type { RunningConductor } from './app/conductor/create-conductor.ts';
+export type { CreateConductorOptions } from './app/conductor/open-conductor.ts';
+export { createConductor } from './app/conductor/create-conductor.ts';
 export { flow } from './flows/builder/flow.ts';
 export { x } from './flows/builder/paths.ts';
 export { participant, s } from './flows/builder/steps.ts';
@@ -48,6 +59,12 @@ export interface CreateWorkerOptions {
   readonly queues?: readonly string[];
   /** Default: `none` and `function`, or `none` and `process` without functions. */
   readonly runtimes?: readonly WorkKind[];
+  /** Which addresses `http` tasks may reach, beside public ones by https. */
+  readonly http?: {
+    readonly allowHttp?: boolean;
+    /** Private networks, such as `10.1.0.0/16`. */
+    readonly allowCidrs?: readonly string[];
+  };
   /** The account, or the range of user numbers, that `process` tasks run as if this process is root. */
   readonly taskUser?: string;
   /** For display; default: the machine's name. */
@@ -73,6 +90,7 @@ const checked = z.object({
     .max(100)
     .optional(),
   runtimes: z.array(z.enum(workKinds)).min(1).optional(),
+  http: z.object({ allowHttp: z.boolean().optional(), allowCidrs: z.array(z.string()).optional() }).optional(),
   taskUser: z.string().min(1).optional(),
   name: z.string().min(1).max(200).optional(),
 });
@@ -84,7 +102,7 @@ export function createWorker(options: CreateWorkerOptions): RunningWorker {
   const kinds = options.runtimes ?? usual;
   const log = makeLog({ level: options.logLevel ?? 'warn', role: 'worker' });
   const users = new TaskUsers({ wish: options.taskUser, log });
-  const equipment = { functions, environment: process.env, users, log };
+  const equipment = { functions, environment: process.env, users, http: options.http, log };
   rejectMissingRuntimes(options.runtimes ?? [], equipment);
   const worker = makeWorker({
     ...options,

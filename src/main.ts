@@ -75,6 +75,8 @@ const roles: RoleCommands = {
   host: async (options) =>
     (await import('./app/host-role.ts')).runHost(roleFor({ home: options.home }), options, order),
   courier: async (options) => (await import('./app/courier-role.ts')).runCourier(roleFor(options), order),
+  conductor: async (options) =>
+    (await import('./app/conductor/conductor-role.ts')).runConductor(roleFor({ home: options.home }), options),
   worker: async (options) =>
     (await import('./app/worker-role.ts')).runWorker(roleFor({ maxTasks: options.maxTasks }), options),
 };

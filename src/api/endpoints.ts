@@ -1,4 +1,5 @@
 /** The table of all endpoints of a tenant, with their access rules, inputs and responses. */
+import { answerEndpoints } from './answers/endpoints.ts';
 import { auditEndpoints } from './audit/endpoints.ts';
 import { backfillEndpoints } from './backfills/endpoints.ts';
 import { busSubscriberEndpoints } from './bus/endpoints.ts';
@@ -36,6 +37,7 @@ export const tenantEndpoints = {
   ...busSubscriberEndpoints,
   ...topicEndpoints,
   ...errandEndpoints,
+  ...answerEndpoints,
   ...flowEndpoints,
   ...executionEndpoints,
   ...workitemEndpoints,

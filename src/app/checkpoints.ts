@@ -2,7 +2,7 @@
  * All checkpoints, by the role whose process passes them, and the function that arms one (`MILLRACE_CHECKPOINT`).
  *
  * `test/chaos` kills a process at each of them: `crash-points` at those that runs pass, `bus-points` at those of `publish`, in an
- * API, of `outbox`, in a host, and of couriers, `tenant-walk` at those of the launcher,
+ * API, of `outbox`, in a host, and of couriers, `flow-points` at those of conductors, `tenant-walk` at those of the launcher,
  * and of an API that creates, changes or deletes tenants (`life`). Every role passes those of the home at its first start;
  * `durable-file.test.ts` kills a process there.
  */
@@ -10,6 +10,7 @@ import { MillraceError } from '../errors.ts';
 import { courierCheckpoints } from '../bus/checkpoints.ts';
 import { publishCheckpoints } from '../bus/publish/checkpoints.ts';
 import { outboxCheckpoints } from '../bus/relay/checkpoints.ts';
+import { conductorCheckpoints } from '../conductor/checkpoints.ts';
 import { gatewayCheckpoints } from '../gateway/checkpoints.ts';
 import { hostCheckpoints } from '../hosts/checkpoints.ts';
 import { arm, type Armed } from '../kernel/checkpoint.ts';
@@ -26,6 +27,7 @@ export const checkpoints = {
   publish: publishCheckpoints,
   outbox: outboxCheckpoints,
   courier: courierCheckpoints,
+  conductor: conductorCheckpoints,
   launcher: launcherCheckpoints,
   life: tenantCheckpoints,
   home: fileCheckpoints,

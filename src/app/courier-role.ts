@@ -1,6 +1,6 @@
 /** The role `courier`: delivers the events of all tenants. It has no listener, and does not load the code of the gateway. */
 import type { Config } from '../config.ts';
-import { parseRanges } from '../courier/addresses.ts';
+import { parseRanges } from '../outbound/addresses.ts';
 import { makeCourier } from '../courier/courier.ts';
 import { makeOutbound } from '../courier/outbound.ts';
 import { engineVersion } from '../engine/engine.ts';
@@ -49,7 +49,7 @@ export async function runCourier({ config, signal, say }: Role, order: Promise<H
 function outboundOf({ busAllowHttp, busAllowCidrs, busConnections, busCa }: Config): ReturnType<typeof makeOutbound> {
   return makeOutbound({
     allowHttp: busAllowHttp,
-    allowed: parseRanges(busAllowCidrs),
+    allowed: parseRanges(busAllowCidrs, 'MILLRACE_BUS'),
     maxConnections: busConnections,
     caFile: busCa,
     now: () => Date.now(),

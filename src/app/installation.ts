@@ -178,8 +178,18 @@ function assemble(
   const statuses = new Map<string, SchedulerStatus>();
   const conductors = makeConductorPort({ hub, loader: () => loader });
   const base = {
-    ...{ config, log, control, controlAddress, hub, broker, time, telemetry, secrets, statuses },
-    ...{ conductors, connections },
+    config,
+    log,
+    control,
+    controlAddress,
+    hub,
+    broker,
+    time,
+    telemetry,
+    secrets,
+    statuses,
+    conductors,
+    connections,
   };
   const engines = enginesOf(config);
   const addressOf = (row: TenantRow): Address => tenantAddress(config, controlAddress, row);

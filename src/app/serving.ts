@@ -137,6 +137,7 @@ function makeGatewayContext(
     time,
     log,
     callers,
+    secrets,
     rejectedCredentials: new RejectedCredentials({ control, time, log }),
     remote: null,
     tenant: defaultTenant,

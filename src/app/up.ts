@@ -1,7 +1,7 @@
 /**
  * `millrace up`: everything on one machine as one process tree. It starts, in this order: the lock of the home, the embedded
  * PostgreSQL (unless MILLRACE_DATABASE_URL names another one), the databases, hosts in processes of their own, and in this
- * process the launcher, the API and a worker. A courier, in a process of its own, follows once there is a subscriber. It is healthy once the default tenant's scheduler is STARTED.
+ * process the launcher, the API, a conductor and a worker. A courier, in a process of its own, follows once there is a subscriber. It is healthy once the default tenant's scheduler is STARTED.
  */
 import { defaultTenant } from '../contract/tenants.ts';
 import { hostname } from 'node:os';
@@ -11,6 +11,7 @@ import { engineVersion } from '../engine/engine.ts';
 import { inProcessCaller } from '../gateway/access/worker-access.ts';
 import { type Log, makeLog } from '../kernel/log.ts';
 import { all, endingEarlier, type Service, together } from '../kernel/service.ts';
+import { markAllConductorsLost } from '../control/conductor-queries.ts';
 import { isStarted } from '../control/queries.ts';
 import { forgetProcesses, restEntries } from '../launcher/hosts/host-shutdown.ts';
 import { type Address, addressOfSocket, addressOfUrl } from '../postgres/address.ts';
@@ -22,6 +23,7 @@ import { TaskUsers } from '../runtimes/users/task-users.ts';
 import { inProcess } from '../worker/transport.ts';
 import { makeWorker } from '../worker/worker.ts';
 import { ChildHosts } from './child-hosts.ts';
+import { conductorService, fileFunctions } from './conductor/conductor-service.ts';
 import { courierProcess } from './courier-process.ts';
 import { type Installation, openInstallation } from './installation.ts';
 import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
@@ -118,7 +120,10 @@ async function serve(role: Role, options: UpOptions, ground: Ground): Promise<vo
   if (installation === undefined) return;
   try {
     // this process owns the home and its server, so processes that are recorded as alive were killed
-    if (embedded(config)) await forgetProcesses(installation.control);
+    if (embedded(config)) {
+      await forgetProcesses(installation.control);
+      await markAllConductorsLost(installation.control);
+    }
     hosts.sendOrder({ databaseUrl: address.url }, onHostExit(installation));
     await serveInstallation(role, options, installation, ground);
   } finally {
@@ -156,7 +161,16 @@ async function serveInstallation(
   const work = together('work', [hosts, courier, ...worker]);
   const launcher = launcherOf(installation, { hosts, alone: embedded(config) });
   const announcement = serverFile(installation, serving);
-  const services = all('up', [launcher, serving, announcement, endingEarlier(reserveMs.work, work)]);
+  const conductor = conductorService({
+    installation,
+    functions: fileFunctions(installation, options.functions),
+    maxCalls: config.conductorCalls,
+    apiUrl: () => config.publicUrl ?? serving.url(),
+    isAlone: false,
+    signal: role.signal,
+  });
+  const parts = [launcher, serving, conductor, announcement, endingEarlier(reserveMs.work, work)];
+  const services = all('up', parts);
   try {
     await services.start();
     await greet(role, serving, separation?.about);
@@ -216,7 +230,15 @@ async function makeInProcessWorker(
     key: 'in-process',
     carry: inProcess((path, body, signal) => serving.gateway.call(path, body, inProcessCaller, signal)),
     taskUrl: config.publicUrl ?? serving.url(),
-    runtimes: (worker) => makeRuntimes(workKinds, { functions: {}, environment: process.env, users, log: own, worker }),
+    runtimes: (worker) =>
+      makeRuntimes(workKinds, {
+        functions: {},
+        environment: process.env,
+        users,
+        http: config.http,
+        log: own,
+        worker,
+      }),
     log: own,
     maxTasks: config.maxTasks,
     drainMs: config.drainMs,

@@ -1,4 +1,5 @@
 /** Several couriers of one tenant: how they share its errands, and what becomes of those of a courier whose process is gone. */
+import { countHeld } from '../../test/harness/errands.ts';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { many, TestBus } from '../../test/harness/bus.ts';
 import { type BusReceiver, makeBusReceiver } from '../../test/harness/bus-receiver.ts';
@@ -19,12 +20,7 @@ afterEach(async () => {
   await receiver?.close();
 });
 
-const held = async (worker: string): Promise<number> =>
-  (
-    await bus.db.one<{ n: number }>(
-      sql`select count(*)::integer as n from errand where state = 'p' and worker = ${worker}`,
-    )
-  ).n;
+const held = (worker: string): Promise<number> => countHeld(bus.db, worker);
 
 it('a courier gives back what is beyond its share when another one joins, and each batch is accepted once', async () => {
   const readers = 12;

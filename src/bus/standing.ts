@@ -1,19 +1,15 @@
 /** The state of a tenant's bus for metrics: errands by queue and state, and the subscribers with the most lag. */
 import type { BusStanding, SubscriberStanding } from '../contract/bus.ts';
-import type { ErrandState } from '../errands/contract.ts';
+import { errandQueues } from '../errands/contract.ts';
+import { countErrands } from '../errands/queries.ts';
 import { type Db, sql } from '../kernel/sql.ts';
-
-const states: Readonly<Record<string, ErrandState>> = { s: 'scheduled', r: 'ready', p: 'pending', x: 'poisoned' };
 
 export async function readStanding(db: Db, mostSubscribers: number, now: Date): Promise<BusStanding> {
   const [errands, subscribers] = await Promise.all([
-    db.rows<{ queue: string; state: string; n: number }>(sql`
-      select queue, state::text, count(*)::integer as n from errand group by queue, state`),
+    Promise.all(errandQueues.map(async (queue) => [queue, await countErrands(db, queue)] as const)),
     readLags(db, mostSubscribers, now),
   ]);
-  const byQueue: Record<string, Record<string, number>> = {};
-  for (const { queue, state, n } of errands) byQueue[queue] = { ...byQueue[queue], [states[state] ?? state]: n };
-  return { errands: byQueue, subscribers };
+  return { errands: Object.fromEntries(errands), subscribers };
 }
 
 function readLags(db: Db, most: number, now: Date): Promise<SubscriberStanding[]> {

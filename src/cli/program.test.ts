@@ -17,6 +17,7 @@ const roles: RoleCommands = {
   launcher: idle,
   host: idle,
   courier: idle,
+  conductor: idle,
   worker: idle,
 };
 

@@ -32,6 +32,7 @@ import { addServerCommands } from './commands/server/server-commands.ts';
 import { addStashCommands } from './commands/jobs/stash-commands.ts';
 import { addTenantCommands } from './commands/tenants/tenant-commands.ts';
 import { addSlots } from './commands/tenants/tenant-views.ts';
+import { addWorkitemCommands } from './commands/workitems/workitem-commands.ts';
 import { addWhy } from './commands/runs/why.ts';
 import { oneLine } from './print/width.ts';
 import { packageVersion } from '../kernel/process/package-files.ts';
@@ -72,7 +73,13 @@ const groups: readonly (readonly [heading: string, add: (program: Command, roles
       addWhy(program, io);
     },
   ],
-  ['Flows:', (program, _, io) => addFlowCommands(program, io)],
+  [
+    'Flows:',
+    (program, _, io) => {
+      addFlowCommands(program, io);
+      addWorkitemCommands(program, io);
+    },
+  ],
   [
     'Projects:',
     (program, _, io) => {

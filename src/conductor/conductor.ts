@@ -34,6 +34,8 @@ export interface ConductorOptions {
   readonly functions: HostedFunctions;
   /** Calls of hosted functions at once. */
   readonly maxCalls: number;
+  /** Executions in memory; default: 256 MiB. */
+  readonly maxMemoryBytes?: number;
   /** The address of the API, for links that answer tasks. */
   readonly apiUrl: () => string;
   /** Whether the connections of a tenant without work are closed: nothing else in the process uses them. */
@@ -77,7 +79,7 @@ class RunningConductor {
   readonly #tenants: ServedTenants<TenantFlows>;
   readonly #tallies: ConductorTallies;
   readonly #calls: Calls;
-  readonly #memory = new Memory();
+  readonly #memory: Memory;
   readonly #turns = new Turns();
   readonly #throttle = new LogThrottle();
   /** Executions that were under way when their tenant was closed. */
@@ -90,12 +92,13 @@ class RunningConductor {
   constructor(options: ConductorOptions) {
     const { control, version, functions, telemetry, signal } = options;
     this.#options = options;
+    this.#memory = new Memory(options.maxMemoryBytes);
     this.#tallies = new ConductorTallies(telemetry);
     this.#calls = new Calls(functions, options.maxCalls);
     this.#members = new Members({
       control,
       version,
-      functions: functions.names,
+      functions: () => functions.names,
       tenants: () => this.#driven(),
       tally: () => this.#tallies.tally(this.#executions()),
       onChanged: () => this.#onMembersChanged(),

@@ -32,6 +32,10 @@ export interface DeliveriesOptions {
 interface Stored {
   readonly message: FlowMessage;
   readonly owner: string | null;
+  readonly settle: Settle;
+}
+
+interface Settle {
   readonly resolve: (delivered: Delivered) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -70,7 +74,7 @@ export class Deliveries {
 
   /** Stores all that has not begun. */
   storeAll(): void {
-    for (const pending of [...this.#pending]) this.#storeIfWaiting(pending);
+    for (const pending of this.#pending) this.#storeIfWaiting(pending);
   }
 
   /** As `deliver`, without a limit of time. */
@@ -84,16 +88,13 @@ export class Deliveries {
   }
 
   #begin(message: FlowMessage): { readonly delivered: Promise<Delivered>; readonly pending: Pending } {
-    let resolve = (_: Delivered): void => {};
-    let reject = (_: unknown): void => {};
-    const delivered = new Promise<Delivered>((yes, no) => {
-      [resolve, reject] = [yes, no];
-    });
-    const store = (owner: string | null): void => this.#store({ message, owner, resolve, reject });
+    const settle: Settle = { resolve: () => {}, reject: () => {} };
+    const delivered = new Promise<Delivered>((resolve, reject) => Object.assign(settle, { resolve, reject }));
+    const store = (owner: string | null): void => this.#store({ message, owner, settle });
     const end = (ended: LetterEnd): void => {
       this.#pending.delete(pending);
       if (ended.kind === 'left') store(ended.owner);
-      else resolve(deliveredOf(message, ended));
+      else settle.resolve(deliveredOf(message, ended));
     };
     const pending: Pending = { letter: { message, end }, store };
     if (this.#options.post(pending.letter)) this.#pending.add(pending);
@@ -132,13 +133,13 @@ export class Deliveries {
         some.map(({ message }) => message),
         owner,
       );
-      for (const [i, { message, resolve }] of some.entries()) resolve(acceptedOf(message, outcomes[i]));
+      for (const [i, { message, settle }] of some.entries()) settle.resolve(acceptedOf(message, outcomes[i]));
     };
     try {
       const rejected = await isolateRejected(stored, write, { isRejection: isRowRejection });
-      for (const [{ reject }, error] of rejected) reject(error);
+      for (const [{ settle }, error] of rejected) settle.reject(error);
     } catch (error) {
-      for (const { reject } of stored) reject(error);
+      for (const { settle } of stored) settle.reject(error);
     }
   }
 }

@@ -8,7 +8,7 @@
  */
 import type { TimerMark } from '../contract/flows.ts';
 import type { FlowMessage } from '../contract/flow-messages.ts';
-import { DueQueue } from '../kernel/due-queue.ts';
+import { DueQueue } from '../kernel/queues/due-queue.ts';
 
 export const timerLimits = {
   nearMs: 60_000,
@@ -68,7 +68,7 @@ export class DueTimers {
   }
 
   forgetAll(): void {
-    for (const { id } of [...this.#queue.values()]) this.#queue.remove(id);
+    for (const { id } of this.#queue.values()) this.#queue.remove(id);
     this.#horizonMs = Number.POSITIVE_INFINITY;
   }
 

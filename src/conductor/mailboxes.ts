@@ -122,7 +122,7 @@ export class Mailboxes {
 
   /** All executions in memory may be outdated. Those that are away are judged by their commits. */
   forgetAll(): void {
-    for (const box of [...this.#byId.values()])
+    for (const box of this.#byId.values())
       if (box.phase === 'resting' || box.phase === 'ready' || box.phase === 'absent') this.forget(box);
   }
 

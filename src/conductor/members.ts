@@ -24,7 +24,8 @@ import type { MemberView } from './emit.ts';
 export interface MembersOptions {
   readonly control: Db;
   readonly version: string;
-  readonly functions: ReadonlySet<string>;
+  /** The functions that it hosts: known when it registers. */
+  readonly functions: () => ReadonlySet<string>;
   /** Tenants in which it drives executions. */
   readonly tenants: () => readonly string[];
   readonly tally: () => ConductorTally;
@@ -46,7 +47,7 @@ export class Members {
 
   constructor(options: MembersOptions) {
     this.#options = options;
-    this.#view = { id: newId(), functions: options.functions, others: new Map() };
+    this.#view = { id: newId(), functions: new Set(), others: new Map() };
   }
 
   get view(): MemberView {
@@ -60,6 +61,7 @@ export class Members {
 
   /** Registers this conductor, or renews its beat. */
   async beat(): Promise<void> {
+    if (!this.#isKnown) this.#view = { ...this.#view, functions: this.#options.functions() };
     const answer = await this.#write();
     if (answer.isDoubted) return this.#renew();
     this.#isKnown = true;
@@ -92,14 +94,14 @@ export class Members {
   }
 
   async #write() {
-    const { control, version, functions, tenants, tally } = this.#options;
+    const { control, version, tenants, tally } = this.#options;
     const isTallied = performance.now() - this.#talliedMs < tallyEveryMs;
     const answer = await beatConductor(control, {
       id: this.#view.id,
       machine,
       pid: process.pid,
       version,
-      functions: [...functions],
+      functions: [...this.#view.functions],
       tenants: tenants(),
       tally: isTallied ? undefined : tally(),
       isKnown: this.#isKnown,
@@ -109,9 +111,9 @@ export class Members {
   }
 
   async #renew(): Promise<void> {
-    const { control, functions, tenants, onRenewed } = this.#options;
+    const { control, tenants, onRenewed } = this.#options;
     const former = this.#view.id;
-    this.#view = { id: newId(), functions, others: new Map() };
+    this.#view = { ...this.#view, id: newId(), others: new Map() };
     this.#isKnown = false;
     this.#talliedMs = Number.NEGATIVE_INFINITY;
     await markConductorsLost(control, [former], tenants());

@@ -3,7 +3,8 @@
  * inbox of the tenant's database and a hint.
  */
 import type { Conductors, Delivered, FlowMessage } from '../contract/flow-messages.ts';
-import { MillraceError } from '../errors.ts';
+import { isStaleEngine, MillraceError } from '../errors.ts';
+import { persist } from '../kernel/backoff.ts';
 import type { Loader, OpenTenant } from '../loader/loader.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import { acceptedOf } from './deliveries.ts';
@@ -45,12 +46,18 @@ export function makeConductorPort({ loader, hub }: ConductorPortOptions): Conduc
       if (messages.length === 0) return [];
       const delivered = await local?.deliver(tenantId, messages, withinMs);
       if (delivered !== undefined) return delivered;
-      const stored = await loader().use(tenantId, (tenant) => store(tenant, messages));
+      const stored = await persist(() => loader().use(tenantId, (tenant) => store(tenant, messages)), whileChanging);
       hint(tenantId, [null]);
       return stored;
     },
   };
 }
+
+/** The tenant may be closed and opened again while messages are being stored. */
+const whileChanging = {
+  backoff: { firstMs: 20, capMs: 200, jitter: 0.5 },
+  giveUp: (error: unknown): boolean => !isStaleEngine(error),
+};
 
 async function store({ engine, ctx }: OpenTenant, messages: readonly FlowMessage[]): Promise<Delivered[]> {
   if (engine.flows === undefined)

@@ -1,10 +1,10 @@
 /**
  * What one tenant's database has for this conductor, beside the messages that reach it directly:
  *
- * 1. Messages of the inbox, when a hint came, and every two seconds in case one was lost.
+ * 1. Messages of the inbox, and executions that wait for a function this conductor hosts: when a hint came, and every two seconds in
+ *    case one was lost.
  * 2. Near timers, every 30 s.
- * 3. Executions of dead conductors whose calls must be repeated, and those that wait for a function this one hosts: when the tenant
- *    is opened, and when conductors have come or gone.
+ * 3. Executions of dead conductors whose calls must be repeated: when the tenant is opened, and when conductors have come or gone.
  */
 import type { EngineContext } from '../contract/context.ts';
 import type { FlowMessage } from '../contract/flow-messages.ts';
@@ -18,9 +18,14 @@ import { type MemberView, memberOf } from './emit.ts';
 const inboxEveryMs = 2_000;
 const inboxPage = 1_000;
 const takeoverPage = 500;
+/** Hints may come often. */
+const unhostedPauseMs = 50;
 /** Between pages of takeovers, so that the commits of the last one are over. */
 const takeoverPauseMs = 200;
 const timerPage = 10_000;
+
+/** `unhosted`: its owner is alive, and does not host a function that is to be called. */
+export type TakeoverCause = 'orphan' | 'unhosted';
 
 export interface SweepsOptions {
   readonly engine: Pick<FlowEngine, 'waiting' | 'due' | 'orphans' | 'unhosted'>;
@@ -32,7 +37,7 @@ export interface SweepsOptions {
   /** Letters from the inbox that are under way. */
   readonly taken: () => number;
   /** Makes this conductor the owner of an execution, and repeats its calls. */
-  readonly takeOver: (execution: string) => void;
+  readonly takeOver: (execution: string, why: TakeoverCause) => void;
   /** The executions of dead conductors are taken care of. */
   readonly onTakenOver: () => void;
   readonly onTimers: () => void;
@@ -48,6 +53,7 @@ export class Sweeps {
   #isInboxWanted = true;
   #isTakeoverWanted = true;
   #takeoverAtMs = Number.NEGATIVE_INFINITY;
+  #unhostedMs = Number.NEGATIVE_INFINITY;
   #isAtWork = false;
 
   constructor(options: SweepsOptions) {
@@ -100,6 +106,7 @@ export class Sweeps {
     const { engine, ctx, view, take, taken } = this.#options;
     this.#isInboxWanted = false;
     this.#inboxMs = performance.now();
+    await this.#readUnhosted();
     const limit = inboxPage + taken();
     const found = await engine.waiting(ctx, memberOf(view()), limit);
     const fresh = found.filter((message) => take(message)).length;
@@ -117,18 +124,24 @@ export class Sweeps {
 
   async #takeOver(): Promise<void> {
     const { engine, ctx, view, takeOver, onTakenOver } = this.#options;
-    const { functions } = view();
     this.#isTakeoverWanted = false;
     this.#takeoverAtMs = performance.now() + takeoverPauseMs;
     let isComplete = false;
     try {
       const orphans = await engine.orphans(ctx, memberOf(view()), takeoverPage);
-      const unhosted = functions.size === 0 ? [] : await engine.unhosted(ctx, [...functions], takeoverPage);
-      for (const execution of new Set([...orphans, ...unhosted])) takeOver(execution);
-      isComplete = orphans.length < takeoverPage && unhosted.length < takeoverPage;
+      for (const execution of orphans) takeOver(execution, 'orphan');
+      isComplete = orphans.length < takeoverPage;
     } finally {
       if (!isComplete) this.#isTakeoverWanted = true;
     }
     if (isComplete) onTakenOver();
+  }
+
+  async #readUnhosted(): Promise<void> {
+    const { engine, ctx, view, takeOver } = this.#options;
+    const { functions } = view();
+    if (functions.size === 0 || performance.now() - this.#unhostedMs < unhostedPauseMs) return;
+    this.#unhostedMs = performance.now();
+    for (const execution of await engine.unhosted(ctx, [...functions], takeoverPage)) takeOver(execution, 'unhosted');
   }
 }

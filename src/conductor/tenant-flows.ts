@@ -134,7 +134,7 @@ export class TenantFlows implements TenantService {
       timers: this.#timers,
       take: (message) => this.#takeFromInbox(message),
       taken: () => this.#fromInbox,
-      takeOver: (execution) => this.#work.takeOver(execution),
+      takeOver: (execution, why) => this.#work.takeOver(execution, why),
       onTimers: () => this.#clockBell.ring(),
     });
   }
@@ -144,7 +144,7 @@ export class TenantFlows implements TenantService {
   }
 
   async start(): Promise<void> {
-    for (const execution of this.#options.unsettled) this.#work.takeOver(execution);
+    for (const execution of this.#options.unsettled) this.#work.takeOver(execution, 'orphan');
     await this.#sweeps.service.start();
     await this.#clock.start();
   }

@@ -19,6 +19,7 @@ import { type MemberView, ownerOf } from './emit.ts';
 import { type Interpreting, needsPut } from './interpreting.ts';
 import type { LetterEnd, Mailbox } from './mailbox.ts';
 import type { Mailboxes } from './mailboxes.ts';
+import type { TakeoverCause } from './sweeps.ts';
 import { runsCommitted } from './telemetry.ts';
 import type { Turns } from './turns.ts';
 
@@ -29,7 +30,7 @@ const afterLoss: Backoff = { firstMs: 4, capMs: 500, jitter: 1 };
 const afterFailure: Backoff = { firstMs: 50, capMs: 2_000, jitter: 0.5 };
 
 export interface WorkOptions {
-  readonly engine: Pick<FlowEngine, 'put' | 'settle'>;
+  readonly engine: Pick<FlowEngine, 'put' | 'settle' | 'unfinished'>;
   readonly ctx: EngineContext;
   readonly mailboxes: Mailboxes;
   readonly interpreting: Interpreting;
@@ -47,7 +48,7 @@ export class Work {
   readonly #options: WorkOptions;
   readonly #lanes: CommitLanes;
   /** Executions whose calls are repeated once their present letters are done. */
-  readonly #takeovers = new Set<string>();
+  readonly #takeovers = new Map<string, TakeoverCause>();
   readonly #pauses = new Map<Mailbox, NodeJS.Timeout>();
   #items: Item[] = [];
   #runs = 0;
@@ -78,9 +79,9 @@ export class Work {
   }
 
   /** Makes this conductor the owner of an execution, and repeats its calls. */
-  takeOver(execution: string): void {
+  takeOver(execution: string, why: TakeoverCause): void {
     if (this.#takeovers.has(execution)) return;
-    this.#takeovers.add(execution);
+    this.#takeovers.set(execution, why);
     const message = continueMessage(execution, `takeover/${this.#options.view().id}`);
     this.#post(message, () => this.#takeovers.delete(execution));
   }
@@ -130,7 +131,7 @@ export class Work {
     const { execution } = box;
     if (execution === undefined) return mailboxes.forget(box);
     const [owner, { id: member }] = [ownerOf(execution, view()), view()];
-    if (owner !== member) {
+    if (owner !== member && !this.#mayTakeFrom(owner, execution)) {
       onElsewhere(box.id);
       return mailboxes.endAll(box, { kind: 'left', owner });
     }
@@ -141,6 +142,17 @@ export class Work {
     this.#items.push({ box, runs });
     this.#runs += runs.length;
     this.#bytes += bytes;
+  }
+
+  /**
+   * An execution that waits for a function of this conductor is taken from an owner that does not host it, unless that is calling
+   * functions of its own for it: both would otherwise take it from each other again and again.
+   */
+  #mayTakeFrom(owner: string, execution: Execution): boolean {
+    if (this.#takeovers.get(execution.id) !== 'unhosted') return false;
+    const { engine, view } = this.#options;
+    const functions = view().others.get(owner)?.functions ?? new Set();
+    return engine.unfinished(execution, functions).calls.length === 0;
   }
 
   #judge({ outcomes, news, member }: Committed): void {
@@ -233,7 +245,13 @@ export class Work {
 
 function endOf(run: FlowRun | undefined): LetterEnd {
   const refused = run?.refused ?? null;
-  return refused === null ? { kind: 'committed' } : { kind: 'refused', ...refused };
+  if (refused !== null) return { kind: 'refused', ...refused };
+  return run !== undefined && isRepetition(run) ? { kind: 'known', execution: run.from.id } : { kind: 'committed' };
+}
+
+/** A signal or an operation changes the execution at least by its id, unless that came before. */
+function isRepetition({ from, to, message: { point } }: FlowRun): boolean {
+  return from === to && (point === 'signal' || point === 'operate');
 }
 
 function latenessOf(runs: readonly FlowRun[], nowMs: number): number[] {

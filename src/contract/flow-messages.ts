@@ -25,6 +25,19 @@ export interface LaunchBody {
   readonly parent?: { readonly execution: string; readonly nid: string; readonly attempt: number };
   /** How many executions called each other until this one. */
   readonly depth?: number;
+  /** Begins in the state of another execution. `input` is that of the other one. */
+  readonly fork?: Forked;
+}
+
+export interface Forked {
+  readonly flowId: string;
+  readonly execution: string;
+  readonly rev: number;
+  readonly state: unknown;
+  /** The document that it follows. */
+  readonly document: unknown;
+  /** Positions of steps that were replaced in it. */
+  readonly at: readonly string[];
 }
 
 export interface Delivered {

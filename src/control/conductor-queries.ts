@@ -161,12 +161,17 @@ export interface ConductorStanding {
 /** A timer that is this late has not found a conductor. */
 const overdueMs = 10_000;
 
+/** Those that are alive. */
+export function listConductors(db: Db): Promise<ConductorRow[]> {
+  return db.rows<ConductorRow>(sql`
+    select id, machine, pid, version, functions, started_at as "startedAt", beat_at as "beatAt"
+      from conductor where ${isAlive} order by started_at, id`);
+}
+
 /** The conductors that are alive, and the number of tenants that need one. */
 export async function readConductorStanding(db: Db): Promise<ConductorStanding> {
   const [conductors, { waiting }] = await Promise.all([
-    db.rows<ConductorRow>(sql`
-      select id, machine, pid, version, functions, started_at as "startedAt", beat_at as "beatAt"
-        from conductor where ${isAlive} order by started_at, id`),
+    listConductors(db),
     db.one<{ waiting: number }>(sql`
       select count(*)::integer as waiting
         from scheduler

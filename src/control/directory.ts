@@ -3,6 +3,7 @@ import type { Directory, SchedulerStatus } from '../contract/context.ts';
 import { leaseTimes } from '../contract/lease-times.ts';
 import type { Db } from '../kernel/sql.ts';
 import type { Time } from '../kernel/time.ts';
+import { listConductors } from './conductor-queries.ts';
 import { readCourierStanding } from './courier-queries.ts';
 import {
   findWorker,
@@ -43,7 +44,18 @@ function parseStatus(status: { readonly [K in keyof SchedulerStatus]: unknown })
     nextTriggerId: isId(status.nextTriggerId) ? status.nextTriggerId : null,
     nextTriggers: next.filter(isId),
     ready: status.ready === true,
+    ...(isObject(status.flows) && { flows: parseFlows(status.flows) }),
   };
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+function parseFlows(flows: object): NonNullable<SchedulerStatus['flows']> {
+  const nextDueAt: unknown = Reflect.get(flows, 'nextDueAt');
+  const isTime = nextDueAt instanceof Date && Number.isFinite(nextDueAt.getTime());
+  return { inbox: Reflect.get(flows, 'inbox') === true, nextDueAt: isTime ? nextDueAt : null };
 }
 
 /** A count of an engine of any version. */
@@ -73,6 +85,14 @@ export function makeDirectory(
       (await readCourierStanding(control)).couriers
         .filter(({ beatAt }) => beatAt >= since)
         .map(({ id, machine, version, beatAt }) => ({ id, machine, version, lastSeenAt: beatAt })),
+    conductors: async () =>
+      (await listConductors(control)).map(({ id, machine, version, functions, beatAt }) => ({
+        id,
+        machine,
+        version,
+        functions,
+        lastSeenAt: beatAt,
+      })),
     servingSince: () => sharedServingSince(control, new Date(time.now() - gatewayLifeMs)),
   };
 }

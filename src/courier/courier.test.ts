@@ -137,7 +137,8 @@ it('a tenant that is stopped by a person is no longer served', async () => {
   await until('a runs', () => courier.phases()['running'] === 1 || undefined);
   await setDesired(fleet.control, idOf('a'), 'off');
   fleet.hub.send('tenant', idOf('a'));
-  await until('a is forgotten', () => (courier.phases()['running'] ?? 0) === 0 || undefined);
+  await until('a has stopped', has('stop a'));
+  await until('a is forgotten', () => Object.keys(courier.phases()).length === 0 || undefined);
   expect(steps.at(-1)).toBe('stop a');
 });
 

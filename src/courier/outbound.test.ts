@@ -9,7 +9,7 @@ import { makeAuthority, type TestAuthority } from '../../test/harness/certificat
 import { textWith } from '../../test/harness/expected.ts';
 import { until } from '../../test/harness/until.ts';
 import type { OutboundAnswer, OutboundRequest } from '../contract/bus.ts';
-import { parseRanges } from './addresses.ts';
+import { parseRanges } from '../outbound/addresses.ts';
 import { type CourierOutbound, makeOutbound, type OutboundOptions } from './outbound.ts';
 import { parseRetryAfter } from './retry-after.ts';
 
@@ -24,7 +24,7 @@ afterEach(() => {
 afterAll(() => authority.close());
 
 const never = new AbortController().signal;
-const loopback = parseRanges(['127.0.0.0/8']);
+const loopback = parseRanges(['127.0.0.0/8'], 'MILLRACE_BUS');
 
 function outbound(more: Partial<OutboundOptions> = {}): CourierOutbound {
   const base = {

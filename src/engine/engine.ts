@@ -84,8 +84,13 @@ async function migrateTenant(client: ClientBase): Promise<string[]> {
 const handlers: ApiHandlers<typeof tenantEndpoints> = { ...apiHandlers, ...applyHandlers };
 
 const route = makeRouter<typeof tenantEndpoints, ApiContext>(tenantEndpoints, handlers, (error, { ctx, request }) =>
-  ctx.log.error({ err: error, method: request.method, path: new URL(request.url).pathname }, 'request failed'),
+  ctx.log.error({ err: error, method: request.method, path: loggedPath(request) }, 'request failed'),
 );
+
+/** Without the token of an answer link, which is a secret. */
+function loggedPath({ url }: Request): string {
+  return new URL(url).pathname.replace(/^(\/answers\/).+$/, '$1…');
+}
 
 async function serve(request: Request, ctx: EngineContext, caller: Parameters<Engine['fetch']>[2]): Promise<Response> {
   const url = new URL(request.url);

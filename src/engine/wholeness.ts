@@ -17,8 +17,8 @@ export const indexesAndKeys: readonly string[] = `
   active_instant_pkey activity_pkey backfill_job backfill_job_id_fkey backfill_job_id_name_key backfill_open
   backfill_pkey backfill_trigger_backfill_id_fkey backfill_trigger_pkey backfill_trigger_trigger_id_fkey bus_event_pkey
   bus_event_topic bus_state_pkey bus_topic_name bus_topic_pkey catchup_pkey catchup_trigger_id_fkey commit_pkey
-  dead_letter_at dead_letter_pkey dead_letter_subscriber_id_batch_key dead_letter_subscriber_id_fkey delivery_at
-  delivery_pkey errand_held errand_pkey errand_poisoned errand_ready errand_scheduled errand_worker_pkey event_people
+  dead_letter_at dead_letter_dropped dead_letter_pkey dead_letter_subscriber_id_batch_key dead_letter_subscriber_id_fkey delivery_at
+  delivery_pkey errand_hold_last errand_hold_pkey errand_hold_worker errand_pkey errand_poisoned errand_ready errand_scheduled errand_worker_pkey event_people
   event_pkey event_reader_pkey event_subject event_topic execution_document_pkey execution_ended execution_flow
   execution_key execution_owner execution_parent execution_pkey execution_status firing_pkey flow_name flow_pkey
   flow_version_pkey gate_pkey gate_pool global_stash_pkey held_pkey inbox_at inbox_pkey installation_pkey
@@ -40,7 +40,7 @@ export const indexesAndKeys: readonly string[] = `
 
 export const tables: readonly string[] = `
   active_instant activity backfill backfill_trigger bus_event bus_state bus_topic catchup commit dead_letter delivery
-  errand errand_worker event event_reader execution execution_document firing flow flow_version gate global_stash held
+  errand errand_hold errand_worker event event_reader execution execution_document firing flow flow_version gate global_stash held
   inbox installation instant_params job job_stash job_version label lease live log low_water lowered migration node_run
   outbox project project_stash publish_key reader replay retry run snapshot subscriber subscriber_activity subscription
   task task_edge timer token topic topic_activity topic_count tracker trigger trigger_edge workitem

@@ -13,7 +13,11 @@ import type { ErrandQueue, HeldErrand, NamedErrand } from './contract.ts';
 
 export class HeldErrands {
   /** Not released, by queue and key; the oldest first. */
-  readonly #holds = new Map<string, ErrandHold[]>();
+  readonly #holds = new Map<string, readonly ErrandHold[]>();
+  readonly #listeners: HoldListeners = {
+    onLost: () => void this.#named--,
+    onReleased: (hold) => this.#remove(hold),
+  };
   #named = 0;
   #onFirst: (() => void) | undefined;
 
@@ -25,12 +29,9 @@ export class HeldErrands {
   /** Registers an errand that was acquired. Call it at once, so that the next beat names it. */
   hold(queue: ErrandQueue, { key, lease }: HeldErrand): ErrandHold {
     const id = idOf(queue, key);
-    const older = this.#holds.get(id) ?? [];
+    const older = this.#holds.get(id) ?? none;
     for (const hold of older) hold.lose();
-    const hold = new ErrandHold({ queue, key, lease }, older.at(-1), {
-      onLost: () => void this.#named--,
-      onReleased: (released) => this.#remove(id, released),
-    });
+    const hold = new ErrandHold({ queue, key, lease }, older.at(-1), this.#listeners);
     this.#holds.set(id, [...older, hold]);
     this.#named++;
     if (this.#named === 1) this.#onFirst?.();
@@ -53,13 +54,16 @@ export class HeldErrands {
     this.#onFirst = listener;
   }
 
-  #remove(id: string, released: ErrandHold): void {
+  #remove(released: ErrandHold): void {
     if (!released.isLost) this.#named--;
-    const left = (this.#holds.get(id) ?? []).filter((hold) => hold !== released);
+    const id = idOf(released.queue, released.key);
+    const left = (this.#holds.get(id) ?? none).filter((hold) => hold !== released);
     if (left.length > 0) this.#holds.set(id, left);
     else this.#holds.delete(id);
   }
 }
+
+const none: readonly ErrandHold[] = [];
 
 function idOf(queue: ErrandQueue, key: string): string {
   return `${queue} ${key}`;

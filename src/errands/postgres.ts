@@ -1,13 +1,13 @@
 /**
- * Errands on PostgreSQL: one row per errand, whose primary key makes it unique in every state. Each call is one statement, so
- * one commit, over a whole batch.
+ * Errands on PostgreSQL: one row per errand, whose primary key makes it unique in every state, and one row per acquire, which names
+ * the errands that it took. Each call is one statement, so one commit, over a whole batch; an ack has a second one for errands that
+ * were pushed meanwhile.
  *
  * Safety is the database's: a process may die between any two calls. The driver itself remembers only where its next acquire
- * begins (see claim-floor.ts).
+ * begins (see ready-floor.ts).
  */
 import type { Db } from '../kernel/sql.ts';
-import { ClaimFloor } from '../postgres/claim-floor.ts';
-import { errandLimits, type ErrandQueue, type Errands, errandTimes } from './contract.ts';
+import { errandLimits, type ErrandQueue, type Errands, errandTimes, type HeldErrand } from './contract.ts';
 import {
   ackErrands,
   acquireErrands,
@@ -20,9 +20,11 @@ import {
   promoteErrands,
   pushErrands,
   readyDueErrands,
+  renewErrands,
   reviveErrands,
   scrubErrands,
 } from './queries.ts';
+import { ReadyFloor } from './ready-floor.ts';
 
 /** In a transaction (`Db` of one), the calls take part in it. Keep to the lock order: errands come late, by (queue, key). */
 export function postgresErrands(db: Db): Errands {
@@ -33,7 +35,7 @@ export function postgresErrands(db: Db): Errands {
     due: (queue, now, most) => readyDueErrands(db, queue, new Date(now), most),
     nextDue: async (queue) => (await nextDueErrand(db, queue))?.getTime(),
     acquire,
-    ack: (queue, worker, held) => stillHeld(held, () => ackErrands(db, queue, worker, held)),
+    ack: (queue, worker, held) => stillHeld(held, () => ack(db, queue, worker, held)),
     nack: (queue, worker, held) => stillHeld(held, () => nackErrands(db, queue, worker, held)),
     progress: (queue, worker, held) => stillHeld(held, () => noteErrandProgress(db, queue, worker, held)),
     async beat(worker, held, now) {
@@ -51,19 +53,22 @@ export function postgresErrands(db: Db): Errands {
 }
 
 function makeAcquire(db: Db): Errands['acquire'] {
-  const floors: Record<ErrandQueue, ClaimFloor<number>> = {
-    main: new ClaimFloor<number>('errand'),
-    aux: new ClaimFloor<number>('errand'),
-  };
+  const floors: Record<ErrandQueue, ReadyFloor> = { main: new ReadyFloor(), aux: new ReadyFloor() };
   return async (queue, worker, most, now) => {
-    const floor = floors[queue];
-    const startedMs = performance.now();
-    const at = new Date(now);
-    const { errands, firstId } = await acquireErrands(db, queue, { worker, most, at, floor: floor.current(startedMs) });
-    const atMs = performance.now();
-    floor.note(db, { atMs, tookMs: atMs - startedMs }, firstId);
+    const { start, note } = floors[queue].begin(performance.now());
+    const { errands, sight } = await acquireErrands(db, queue, { worker, most, at: new Date(now), start });
+    note(sight, performance.now());
     return errands;
   };
+}
+
+/** Those that were pushed while they were held are made ready by a second statement: until then the worker holds them. */
+async function ack(db: Db, queue: ErrandQueue, worker: string, held: readonly HeldErrand[]): Promise<number[]> {
+  const { lost, pushed } = await ackErrands(db, queue, worker, held);
+  const again = (pushed ?? []).flatMap((n) => held[n - 1] ?? []);
+  if (again.length === 0) return [...(lost ?? [])];
+  const gone = (await renewErrands(db, queue, worker, again)) ?? [];
+  return [...(lost ?? []), ...gone.flatMap((n) => pushed?.[n - 1] ?? [])];
 }
 
 async function stillHeld(

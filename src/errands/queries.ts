@@ -11,19 +11,22 @@ import {
   type ReturnedErrand,
   type TakenErrand,
 } from './contract.ts';
+import type { Sight, Start } from './ready-floor.ts';
 
 /** Lists of the same length; null: none was ready. */
 type TakenRow = {
-  readonly first_id: number;
   readonly keys: readonly string[] | null;
-  readonly leases: readonly number[];
   readonly attempts: readonly number[];
+  readonly lease: number;
+  readonly last_id: number;
+  readonly passed: number | null;
+  readonly is_settled: boolean | null;
+  readonly horizon: string;
 };
 
 export interface Taken {
   readonly errands: TakenErrand[];
-  /** The lowest position in the queue of those that were taken. */
-  readonly firstId: number | undefined;
+  readonly sight: Sight;
 }
 
 const keysOf = (held: readonly { readonly key: string }[]): string[] => held.map(({ key }) => key);
@@ -55,26 +58,43 @@ export async function nextDueErrand(db: Db, queue: ErrandQueue): Promise<Date | 
 export async function acquireErrands(
   db: Db,
   queue: ErrandQueue,
-  by: { readonly worker: string; readonly most: number; readonly at: Date; readonly floor: number | null },
+  by: { readonly worker: string; readonly most: number; readonly at: Date; readonly start: Start },
 ): Promise<Taken> {
-  const { first_id, keys, leases, attempts } = await db.one<TakenRow>(sql`
-    select first_id, keys, leases, attempts
+  const { floor, horizon } = by.start;
+  const row = await db.one<TakenRow>(sql`
+    select keys, attempts, lease, last_id, passed, is_settled, horizon::text as horizon
       from acquire_errands(
-        ${queue}, ${by.worker}::uuid, ${by.most}::integer, ${by.at}::timestamptz, coalesce(${by.floor}::bigint, 0))`);
-  if (keys === null) return { errands: [], firstId: undefined };
-  const errands = keys.map((key, i) => ({ key, lease: leases[i] ?? 0, attempts: attempts[i] ?? 0 }));
-  return { errands, firstId: first_id };
+        ${queue}, ${by.worker}::uuid, ${by.most}::integer, ${by.at}::timestamptz, ${floor}::bigint, ${horizon}::xid8)`);
+  const { keys, attempts, lease, last_id: last, passed, is_settled: isSettled, horizon: next } = row;
+  return {
+    errands: (keys ?? []).map((key, i) => ({ key, lease, attempts: attempts[i] ?? 0 })),
+    sight: { lastId: last, passed, isSettled: isSettled === true, horizon: next },
+  };
+}
+
+/** Positions, from 1; null: none. */
+interface Acked {
+  /** The worker no longer held these. */
+  readonly lost: readonly number[] | null;
+  /** These were pushed while they were held, and still are. */
+  readonly pushed: readonly number[] | null;
+}
+
+export function ackErrands(db: Db, queue: ErrandQueue, worker: string, held: readonly HeldErrand[]): Promise<Acked> {
+  return db.one<Acked & object>(sql`
+    select lost, pushed
+      from ack_errands(${queue}, ${worker}::uuid, ${keysOf(held)}::text[], ${leasesOf(held)}::integer[])`);
 }
 
 /** Returns the positions, from 1, of those that the worker no longer held; null: it held all. So do the next two. */
-export async function ackErrands(
+export async function renewErrands(
   db: Db,
   queue: ErrandQueue,
   worker: string,
   held: readonly HeldErrand[],
 ): Promise<number[] | null> {
   const { lost } = await db.one<{ lost: number[] | null }>(sql`
-    select ack_errands(${queue}, ${worker}::uuid, ${keysOf(held)}::text[], ${leasesOf(held)}::integer[]) as lost`);
+    select renew_errands(${queue}, ${worker}::uuid, ${keysOf(held)}::text[], ${leasesOf(held)}::integer[]) as lost`);
   return lost;
 }
 

@@ -172,13 +172,15 @@ export async function beatSchedulers(db: Db, hostId: string, beats: readonly Sch
   await db.exec(sql`
     update scheduler s
        set beat_at = now(), queued_triggers = b.queued, next_trigger_id = b.next, tally = b.tally, ready = b.ready,
-           next_triggers = b.coming::uuid[]
+           next_triggers = b.coming::uuid[], flow_inbox = b.inbox, next_timer_at = b.timer
       from unnest(
         ${beats.map((b) => b.tenantId)}::uuid[], ${beats.map((b) => b.id)}::uuid[],
         ${beats.map((b) => b.queuedTriggers)}::integer[], ${beats.map((b) => b.nextTriggerId)}::uuid[],
         ${beats.map((b) => JSON.stringify(b.tally))}::jsonb[], ${beats.map((b) => b.ready)}::boolean[],
         -- as text, because PostgreSQL has no arrays of arrays of different lengths
-        ${beats.map((b) => `{${b.nextTriggers.join()}}`)}::text[]
-      ) as b (tenant_id, id, queued, next, tally, ready, coming)
+        ${beats.map((b) => `{${b.nextTriggers.join()}}`)}::text[],
+        ${beats.map((b) => b.flows?.inbox ?? false)}::boolean[],
+        ${beats.map((b) => b.flows?.nextDueAt ?? null)}::timestamptz[]
+      ) as b (tenant_id, id, queued, next, tally, ready, coming, inbox, timer)
      where s.tenant_id = b.tenant_id and s.id = b.id and s.host_id = ${hostId}`);
 }

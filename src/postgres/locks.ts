@@ -1,6 +1,6 @@
 /**
- * The advisory locks of a database, in one place so that no two ever share a number. SQL functions have four of their
- * own: the event log's is (7345, 1), the low-water marks' 5, pruning's 6, the bus log's 8.
+ * The advisory locks of a database, in one place so that no two ever share a number. SQL functions have six of their
+ * own: the event log's is (7345, 1), the low-water marks' 5, pruning's 6, the bus log's 8, the queues of errands 9 and 10.
  */
 
 const space = 7345;

@@ -8,6 +8,7 @@ import type { ClaimedRun, Report } from '../contract/wire.ts';
 import { engine } from '../engine/engine.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
+import { makeSecrets } from '../gateway/access/secrets.ts';
 import { stashValuesFor } from '../api/stash/handlers.ts';
 
 let api: TenantApi;
@@ -41,6 +42,20 @@ it('a run of a node is claimed with its work, beside a run of a task', async () 
   expect(claimed).toHaveLength(2);
   const node = claimed.find((each) => each.run === run)?.node;
   expect(node).toMatchObject({ execution, id: '0_7', name: 'ship', project: null, runtime: { kind: 'process' } });
+});
+
+it('a claim carries the params of a node, and a credential for its run', async () => {
+  const [run] = await queue({ params: { order: { id: 7 } } });
+  const [held] = await claim();
+  expect(held).toMatchObject({ run, params: { order: { id: 7 } }, node: { timeout_ms: 60_000 } });
+  expect(
+    makeSecrets(['a master key of the tests'], () => api.ctx.time.now()).verifyRun(held?.credential ?? ''),
+  ).toEqual({
+    kind: 'task',
+    tenantId: api.ctx.tenant.id,
+    run,
+    lease: 1,
+  });
 });
 
 it('an attempt of a node is queued once', async () => {
@@ -144,8 +159,9 @@ it('a run of a node that is lost three times ends in error', async () => {
   ]);
 });
 
-it('the task of a node reads the stash of its project, with its credential and through its worker', async () => {
-  const { id: project } = await api.call('PUT /api/projects', { body: { name: `p ${newId()}` } });
+it('the task of a node reads stash and configuration of its project, with its credential and through its worker', async () => {
+  const config = { region: 'eu' };
+  const { id: project } = await api.call('PUT /api/projects', { body: { name: `p ${newId()}`, config } });
   await api.call('PUT /api/projects/{id}/stash/{key}', { params: { id: project, key: 'k' }, body: Buffer.from('v') });
   await queue({ nid: 's', project, env: { K: { stash: 'k' } } });
   const [held] = await claim();
@@ -154,6 +170,11 @@ it('the task of a node reads the stash of its project, with its credential and t
   expect(await stashValuesFor(api.ctx, { tenant, run, lease, worker }, ['k'])).toEqual({ k: 'dg==' });
   const answer = await api.fetch('GET', `/int-api/projects/${project}/stash/k`, { caller: taskOf(run, lease) });
   expect([answer.status, await answer.text()]).toEqual([200, 'v']);
+  const path = `/int-api/projects/${project}/config`;
+  expect(await (await api.fetch('GET', path, { caller: taskOf(run, lease) })).json()).toEqual(config);
+  const { id: other } = await api.call('PUT /api/projects', { body: { name: `p ${newId()}` } });
+  const foreign = `/int-api/projects/${other}/config`;
+  expect((await api.fetch('GET', foreign, { caller: taskOf(run, lease) })).status).toBe(403);
 });
 
 const accept = (run: string, lease: number, by = worker) => ({

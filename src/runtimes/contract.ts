@@ -18,7 +18,7 @@ import type { Work, WorkKind } from './kinds.ts';
 import type { RunFacts } from './task/facts.ts';
 
 export type { Work, WorkKind } from './kinds.ts';
-export type { NodeFacts, RunFacts, TaskFacts } from './task/facts.ts';
+export type { CallFacts, NodeFacts, RunFacts, TaskFacts } from './task/facts.ts';
 
 export type StreamName = 'out' | 'err';
 
@@ -54,6 +54,8 @@ export interface Outcome {
   readonly result?: string;
   /** Why its result is not stored. */
   readonly unkept?: string;
+  /** The `code` of the error that a function has thrown. */
+  readonly code?: string;
 }
 
 /** The worker of a runtime. With it, a runtime marks the processes it starts, and recognizes those of an earlier incarnation. */

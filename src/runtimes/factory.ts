@@ -4,6 +4,16 @@ import type { Runtime, WorkerIdentity, WorkKind } from './contract.ts';
 import type { TaskFunctions } from './function/function.ts';
 import type { TaskUsers } from './users/task-users.ts';
 
+/** Which addresses HTTP tasks may reach, beside public ones by https. */
+interface HttpSettings {
+  /** Default: false. */
+  readonly allowHttp?: boolean | undefined;
+  /** Private networks, such as `10.1.0.0/16`. */
+  readonly allowCidrs?: readonly string[] | undefined;
+  /** A file with certificates of further authorities. */
+  readonly caFile?: string | undefined;
+}
+
 export interface RuntimeOptions {
   /** The functions of the program that contains the worker, or the path of a file with functions. */
   readonly functions: TaskFunctions | string;
@@ -11,6 +21,7 @@ export interface RuntimeOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The users that tasks run as; without it, tasks run as the user of the worker. */
   readonly users?: TaskUsers | undefined;
+  readonly http?: HttpSettings | undefined;
   readonly log?: Log | undefined;
   /** The present identity of the worker. It changes if a server refuses its id. */
   worker(): WorkerIdentity;

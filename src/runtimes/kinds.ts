@@ -5,12 +5,13 @@
 import type { RuntimeBlock } from '../contract/wire.ts';
 import { docker } from './docker/block.ts';
 import { functionKind } from './function/block.ts';
+import { http } from './http/block.ts';
 import { none } from './none/block.ts';
 import { process } from './process/block.ts';
 import type { DocumentedKind, KindOfWork, Texts, WorkView } from './work.ts';
 
 /** Kinds with a field in documents. A task has at most one of these fields. */
-const documented = { docker, process, function: functionKind };
+const documented = { docker, process, function: functionKind, http };
 const kinds = { ...documented, none };
 
 export type WorkKind = keyof typeof kinds;

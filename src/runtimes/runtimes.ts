@@ -2,10 +2,11 @@
 import type { Runtime, WorkKind } from './contract.ts';
 import type { RuntimeFactory, RuntimeOptions } from './factory.ts';
 import { functionFactory } from './function/runtime.ts';
+import { httpFactory } from './http/runtime.ts';
 import { noneFactory } from './none/runtime.ts';
 import { processFactory } from './process/runtime.ts';
 
-const factories: readonly RuntimeFactory[] = [noneFactory, functionFactory, processFactory];
+const factories: readonly RuntimeFactory[] = [noneFactory, functionFactory, processFactory, httpFactory];
 
 /** The runtimes for these kinds of work. Kinds that this worker cannot serve are left out. */
 export function makeRuntimes(kinds: readonly WorkKind[], options: RuntimeOptions): Runtime[] {

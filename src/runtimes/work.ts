@@ -34,6 +34,8 @@ interface Traits<K extends string> {
   readonly kind: K;
   /** Its tasks run on the worker's own machine, so `MILLRACE_LOCAL_TASKS` decides which tenants may use it. */
   readonly isLocal: boolean;
+  /** Its tasks get Millrace's variables, besides those of their document. */
+  readonly hasVariables: boolean;
   /** The advice if no worker serves it. `flags` select the queue: `''` or ` --queue NAME`. */
   remedy(flags: string): string;
 }

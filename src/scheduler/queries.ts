@@ -162,3 +162,15 @@ export async function findReadyLanes(db: Db): Promise<{ lanes: string[] | undefi
       from (select lane from found where lane is not null limit ${maxLanes + 1}) as few`);
   return { lanes: lanes.length > maxLanes ? undefined : lanes, killed };
 }
+
+/** Whether messages to executions wait, and when the next timer of an execution that is not paused is due. */
+export async function readFlowsOutlook(db: Db, now: Date): Promise<{ inbox: boolean; nextDueAt: Date | null }> {
+  return db.one<{ inbox: boolean; nextDueAt: Date | null }>(sql`
+    select exists (select from inbox where at <= ${now}) as inbox,
+           (select timer.due_at
+              from timer
+              join execution on execution.id = timer.execution_id
+             where execution.status <> 1
+             order by timer.due_at
+             limit 1) as "nextDueAt"`);
+}

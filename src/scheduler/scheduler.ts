@@ -9,6 +9,7 @@ import { every, together } from '../kernel/service.ts';
 import { backfillService } from './catchup/backfills.ts';
 import { catchupService } from './catchup/service.ts';
 import { dispatch } from './dispatch.ts';
+import { flowsOutlook } from './flows-outlook.ts';
 import { outboxProcessor } from './outbox.ts';
 import { progressProcessor } from './progress.ts';
 import { housekeeping } from './retention/prune.ts';
@@ -24,10 +25,11 @@ export function makeScheduler(ctx: EngineContext): Scheduler {
   const scheduling = new Scheduling(ctx);
   const triggers = new TriggerProcessor(scheduling);
   const dispatching = dispatch(scheduling);
+  const outlook = flowsOutlook(scheduling);
   const status = every(
     statusEveryMs,
     'status',
-    async () => ctx.directory.noteScheduler({ ...triggers.status, ready: dispatching.ready() }),
+    async () => ctx.directory.noteScheduler({ ...triggers.status, ready: dispatching.ready(), flows: outlook.seen() }),
     scheduling.fault('writing its status'),
   );
   const lag = every(
@@ -50,6 +52,7 @@ export function makeScheduler(ctx: EngineContext): Scheduler {
     lag,
     housekeeping(scheduling),
     outboxProcessor(scheduling),
+    outlook,
   ]);
   const { faults } = scheduling;
   return {

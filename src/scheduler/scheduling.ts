@@ -14,7 +14,7 @@ import { hintCancellations } from '../runs/claim.ts';
 import { PartFaults, type Progress } from './part-faults.ts';
 
 /** Processors that are not vital: their failure delays no firing. */
-const notVital: ReadonlySet<string> = new Set(['housekeeping', 'vacuum', 'outbox']);
+const notVital: ReadonlySet<string> = new Set(['housekeeping', 'vacuum', 'outbox', 'flows']);
 
 /** Does the pending work. Returns how to wait for more, because waiting is not part of the attempt. */
 type Pass = (signal: AbortSignal, progress: Progress) => Promise<Wait | undefined>;
@@ -33,7 +33,7 @@ export class Scheduling {
   /** Jobs whose triggers changed, for the trigger processor. */
   readonly changedJobs = new Channel<string>(10_000);
   readonly work: Readonly<
-    Record<'catchup' | 'backfills' | 'tokens' | 'retries' | 'dispatch' | 'updates' | 'outbox', Bell>
+    Record<'catchup' | 'backfills' | 'tokens' | 'retries' | 'dispatch' | 'updates' | 'outbox' | 'flows', Bell>
   >;
   readonly readied = new ReadiedLanes();
   readonly faults: PartFaults;
@@ -56,6 +56,7 @@ export class Scheduling {
       dispatch: new Bell(time),
       updates: new Bell(time),
       outbox: new Bell(time),
+      flows: new Bell(time),
     };
   }
 

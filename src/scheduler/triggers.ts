@@ -9,7 +9,7 @@ import type { SchedulerStatus } from '../contract/context.ts';
 import { compileSchedule, nextInstant, type Schedule } from '../calendar/schedule.ts';
 import { isRowRejection } from '../errors.ts';
 import { checkpoint } from './checkpoints.ts';
-import { DueQueue } from '../kernel/due-queue.ts';
+import { DueQueue } from '../kernel/queues/due-queue.ts';
 import { isolateRejected } from '../kernel/isolate-rejected.ts';
 import { pause, type Service } from '../kernel/service.ts';
 import { splitInto } from '../kernel/split-into.ts';

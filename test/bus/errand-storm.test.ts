@@ -23,8 +23,8 @@ describe('several processes on the same errands', () => {
       'an errand is lost',
       changeFunction('an ack removes everything', [
         'ack_errands',
-        'delete from errand where ctid = any (v_held.spots) and not again',
-        'delete from errand where ctid = any (v_held.spots)',
+        "and e.state = 'r' and not e.again and e.id <@ v_ids",
+        "and e.state = 'r' and e.id <@ v_ids",
       ]),
     ],
     [
@@ -32,16 +32,21 @@ describe('several processes on the same errands', () => {
       'had an effect under a lost lease',
       changeFunction('a write needs no lease', [
         'lock_errands',
-        'and errand.worker = p_worker and errand.lease = h.lease',
-        '',
+        'o.lease = h.lease and o.worker = p_worker and o.queue = p_queue and errand.id <@ o.ids',
+        'errand.id <@ o.ids',
       ]),
+    ],
+    [
+      'give one to two workers if an acquire overlooked what is held',
+      'had an effect under a lost lease',
+      changeFunction('nothing is held', ['acquire_errands', 'h.last_id > p_floor', 'false']),
     ],
     [
       'leave some that cannot be run if no worker were taken for silent',
       'errands cannot be run',
       changeFunction('a scrub finds no silent worker', [
         'scrub_errands',
-        'or not exists (select 1 from errand_worker w where w.id = h.id and w.beat_at >= p_silent_before)',
+        'or not exists (select 1 from errand_worker w where w.id = s.id and w.beat_at >= p_silent_before)',
         'or false',
       ]),
     ],

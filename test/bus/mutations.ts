@@ -7,7 +7,11 @@ export const mutations: readonly Mutation[] = [
     'r.queued = 0 or',
     'r.queued >= 0 or',
   ]),
-  changeFunction('a write needs no lease', ['held_deliveries', 'and e.worker = p_worker and e.lease = a.lease', '']),
+  changeFunction(
+    'a write needs no lease',
+    ['held_deliveries', "join errand_hold h on h.lease = a.lease and h.worker = p_worker and h.queue = 'main'", ''],
+    ['held_deliveries', 'and e.id <@ h.ids', ''],
+  ),
   changeFunction('the position of a reader is ignored', ['deliver_done', 'r.pos = a.from_pos and', '']),
   changeFunction('a repeated request is stored again', ['number_bus_events', 'and k.at > v_since', 'and false']),
   changeFunction('the end of a batch is not stored', ['cut_short', 'set batch_end = a.batch_end', 'set pos = r.pos']),

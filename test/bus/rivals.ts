@@ -283,7 +283,7 @@ class Rivals {
       this.#releaseSlowCalls();
       if (this.#oracle.faults.length > 0) return true;
       const { held, left } = await this.#world.db.one<{ held: number; left: number }>(sql`
-        select count(*) filter (where worker = ${victim.id}) as held, count(*) as left from errand`);
+        select (select count(*) from held_errands(array[${victim.id}::uuid])) as held, (select count(*) from errand) as left`);
       return left === 0 || (isFrozen() && held === 0);
     });
   }

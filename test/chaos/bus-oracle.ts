@@ -31,7 +31,7 @@ async function summarize(db: Db): Promise<string> {
      where e.seq > b.fanned
     having count(*) > 0
     union all select concat('queued ', sum(queued), ' at ', sum(pos)) from reader having sum(queued) > 0
-    union all select concat('errand ', key, ' ', state::text, ' ', lease) from errand
+    union all select concat('errand ', key, ' ', state::text, ' ', id) from errand
     union all select concat('outbox ', count(*)) from outbox having count(*) > 0
     union all select concat('replay ', id, ' at ', pos) from replay where state = 'running'`);
   return rows.map(({ what }) => what).join('; ');

@@ -3,6 +3,7 @@
  * launcher, hosts (one runs the tenant, the others are idle), workers and couriers. Leases are short, so that losing one takes
  * seconds.
  */
+import { countHeld } from '../harness/errands.ts';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -222,13 +223,12 @@ export class ChaosInstallation {
   /** Lets a courier's errands come back at once. How silent couriers are noticed is tested elsewhere. */
   async forgetCourier(pid: number): Promise<void> {
     const id = await this.#courierId(pid);
-    await this.db.exec(sql`update errand set taken_at = '-infinity' where worker = ${id}`);
+    await this.db.exec(sql`update errand_hold set taken_at = '-infinity' where worker = ${id}`);
     await this.db.exec(sql`delete from errand_worker where id = ${id}`);
   }
 
   async errandsHeld(pid: number): Promise<number> {
-    const id = await this.#courierId(pid);
-    return (await this.db.one<{ n: number }>(sql`select count(*) as n from errand where worker = ${id}`)).n;
+    return countHeld(this.db, await this.#courierId(pid));
   }
 
   async #courierId(pid: number): Promise<string | null> {

@@ -18,6 +18,7 @@ async function makeBench(): Promise<ErrandBench> {
     },
     async clear() {
       await db.exec(sql`delete from errand`);
+      await db.exec(sql`delete from errand_hold`);
       await db.exec(sql`delete from errand_worker`);
     },
     async close() {

@@ -7,7 +7,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { publish } from '../../src/bus/publish/publish.ts';
-import { parseRanges } from '../../src/courier/addresses.ts';
+import { parseRanges } from '../../src/outbound/addresses.ts';
 import { makeOutbound } from '../../src/courier/outbound.ts';
 import { errandLimits } from '../../src/errands/contract.ts';
 import { postgresErrands } from '../../src/errands/postgres.ts';
@@ -220,7 +220,7 @@ describe('topics and subscribers', () => {
 it('no SSRF guard: addresses of the own network and plain http are refused before anything is dialled', async () => {
   const outbound = makeOutbound({
     allowHttp: false,
-    allowed: parseRanges([]),
+    allowed: parseRanges([], 'MILLRACE_BUS'),
     maxConnections: 8,
     now: () => Date.now(),
   });

@@ -1,11 +1,16 @@
 /** The conformance suite of every runtime that can run here: the promises of `src/runtimes/contract.ts`. */
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { parseRanges } from '../../src/outbound/addresses.ts';
 import type { KillReason, Outcome, Runtime, Work } from '../../src/runtimes/contract.ts';
 import { functionRuntime } from '../../src/runtimes/function/function.ts';
 import { functionProcesses } from '../../src/runtimes/function/processes.ts';
+import { httpRuntime } from '../../src/runtimes/http/http.ts';
 import { none } from '../../src/runtimes/none/runtime.ts';
 import { processRuntime } from '../../src/runtimes/process/process.ts';
 import { bundleModule } from '../harness/bundled.ts';
@@ -44,7 +49,26 @@ afterAll(async () => {
   for (const made of [folder, dirname(program)]) await rm(made, { recursive: true });
 });
 
+const receiver = createServer((incoming, answer) => {
+  if (incoming.url === '/fails') answer.writeHead(500, 'why').end();
+  else if (incoming.url === '/succeeds') answer.end('done');
+});
+await once(receiver.listen(0, '127.0.0.1'), 'listening');
+afterAll(() => {
+  receiver.closeAllConnections();
+  receiver.close();
+});
+const sent = (path: string): Work => {
+  const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/${path}`;
+  return { kind: 'http', method: 'POST', url, headers: [], expect: null, answerUrl: null };
+};
+
 const subjects: Subject[] = [
+  {
+    title: 'http',
+    runtime: httpRuntime({ allowHttp: true, allowed: parseRanges(['127.0.0.1'], 'MILLRACE_HTTP') }),
+    works: { succeeds: sent('succeeds'), fails: sent('fails'), obeys: sent('ready') },
+  },
   { title: 'none', runtime: none, works: { succeeds: { kind: 'none' } } },
   {
     title: 'process',

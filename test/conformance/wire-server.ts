@@ -15,6 +15,7 @@ import {
   heartbeatRequest,
   type Invalidation,
   type LogChunk,
+  type NodeWork,
   logsRequest,
   type Report,
   type RuntimeBlock,
@@ -29,6 +30,12 @@ import { newId } from '../../src/kernel/id.ts';
 
 export const wireKey = 'worker-key';
 const defaultTenantId = newId();
+
+interface OfferedNode {
+  readonly timeoutMs?: number;
+  readonly params?: Record<string, unknown>;
+  readonly attempt?: number;
+}
 
 export class WireServer {
   readonly reports: Report[] = [];
@@ -116,10 +123,11 @@ export class WireServer {
   }
 
   /** Makes a run of a node ready. */
-  offerNode(runtime: RuntimeBlock, nid: string): ClaimedRun {
+  offerNode(runtime: RuntimeBlock, nid: string, more: OfferedNode = {}): ClaimedRun & { readonly node: NodeWork } {
+    const { timeoutMs = 60_000, params = {}, attempt = 1 } = more;
     const held = { tenant: defaultTenantId, tenant_name: 'default', run: newId(), lease: 1, engine: '0.2.0' };
-    const node = { execution: newId(), id: nid, name: 'ship', timeout_ms: 60_000, project: null, runtime };
-    const run = { ...held, attempt: 1, priority: 'normal' as const, params: {}, credential: 'run-credential', node };
+    const node = { execution: newId(), id: nid, name: 'ship', timeout_ms: timeoutMs, project: null, runtime };
+    const run = { ...held, attempt, priority: 'normal' as const, params, credential: 'run-credential', node };
     this.#ready.push(run);
     this.wake();
     return run;

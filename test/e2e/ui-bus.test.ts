@@ -50,6 +50,8 @@ describe.skipIf(!needs('chromium'))('the bus in the web interface', () => {
     await button('orders').click();
     await button('Only orders: show all topics').waitFor();
     expect(new URL(page.url()).searchParams.get('topic')).toBe('orders');
+    await page.getByText('Deliveries and lag are those of its subscribers').waitFor();
+    await page.getByText('Age of the oldest event that waits').waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     await page
       .getByRole('row', { name: /^orders/ })

@@ -9,6 +9,7 @@ import { maxResultBytes } from '../../src/contract/wire.ts';
 import { newId } from '../../src/kernel/id.ts';
 import { measureBlocking } from '../harness/blocking.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
+import { openRaw } from '../harness/raw-http.ts';
 import { until } from '../harness/until.ts';
 
 const longestWaitMs = 200;
@@ -62,6 +63,40 @@ it(
       await once(socket, 'close');
       expect(lines).toBe(1_000_000);
     });
+  },
+  timeoutMs,
+);
+
+it(
+  'a WebSocket whose client sends pings and reads nothing gets answers to a few of them only',
+  async () => {
+    const { id: job } = await product.call('POST /api/jobs', {
+      body: JSON.stringify({
+        project: 'p',
+        name: 'silent',
+        tasks: [{ name: 'a', process: { command: ['sleep', '600'] } }],
+      }),
+    });
+    const { runs } = await product.call('POST /api/jobs/{id}/run', { params: { id: job }, body: {} });
+    const [id = ''] = runs;
+    const { socket, text, waitForAnswers } = openRaw(product.url);
+    const key = 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13';
+    const handshake = `Connection: Upgrade\r\nUpgrade: websocket\r\n${key}\r\nAuthorization: Bearer ${product.rootKey}`;
+    socket.write(`GET /api/task_runs/${id}/logs HTTP/1.1\r\nHost: localhost\r\n${handshake}\r\n\r\n`);
+    await waitForAnswers(1);
+    expect(text()).toContain('101 Switching Protocols');
+    socket.pause();
+    // a masked ping with 125 zeros
+    const ping = Buffer.from([0x89, 0xfd, 0, 0, 0, 0, ...Buffer.alloc(125)]);
+    const pings = Buffer.concat(Array.from({ length: 10_000 }, () => ping));
+    for (let sent = 0; sent < 32_000_000; sent += pings.length)
+      await new Promise<void>((resolve, reject) => socket.write(pings, (error) => (error ? reject(error) : resolve())));
+    // the frame that ends the WebSocket
+    socket.write(Buffer.from([0x88, 0x80, 0, 0, 0, 0]));
+    socket.resume();
+    await once(socket, 'close');
+    expect(text().length).toBeLessThan(16_000_000);
+    await product.call('POST /api/runs/{id}/cancel', { params: { id } });
   },
   timeoutMs,
 );

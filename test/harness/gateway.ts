@@ -89,6 +89,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
       databaseFault: () => undefined,
     },
     callers,
+    secrets,
     rejectedCredentials: new RejectedCredentials({ control, time, log: silent }),
     remote: null,
     tenant: defaultTenant,

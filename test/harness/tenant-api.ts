@@ -3,35 +3,24 @@
  * Wake-ups and broker are real, and sent hints are recorded. The clock is moved by hand, and the test fills the directory
  * with workers and schedulers.
  */
-import { applyHandlers } from '../../src/api/jobs/apply.ts';
 import type { ApiContext } from '../../src/api/context.ts';
-import { type TenantEndpoints, tenantEndpoints } from '../../src/api/endpoints.ts';
-import { apiHandlers } from '../../src/api/handlers.ts';
 import { postgresBroker } from '../../src/broker/postgres.ts';
 import type { Hints } from '../../src/contract/channels.ts';
 import type { SchedulerInfo, WorkerInfo } from '../../src/contract/context.ts';
 import type { LocalTasks } from '../../src/contract/local-tasks.ts';
-import type { Caller, Role } from '../../src/contract/roles.ts';
 import { makeSecrets } from '../../src/gateway/access/secrets.ts';
-import { type Client, makeClient } from '../../src/http/client.ts';
-import { makeRouter } from '../../src/http/router.ts';
-import { newId } from '../../src/kernel/id.ts';
 import { silent } from '../../src/kernel/log.ts';
 import { makeTelemetry } from '../../src/kernel/telemetry.ts';
 import { systemTime } from '../../src/kernel/time.ts';
 import { WakeHub } from '../../src/postgres/wake.ts';
 import { everything } from './engine-context.ts';
 import { makeTenantDatabase, type TenantDatabase } from './tenant-database.ts';
+import { makeTenantCalls, type TenantCalls, tenantId } from './tenant-router.ts';
 
-export interface TenantApi extends TenantDatabase {
+export { keyOf, taskOf } from './tenant-router.ts';
+
+export interface TenantApi extends TenantDatabase, TenantCalls {
   readonly ctx: ApiContext;
-  /** Calls as an operator. */
-  readonly call: Client<TenantEndpoints>;
-  /** A client for another caller. */
-  as(caller: Caller | undefined): Client<TenantEndpoints>;
-  /** Sends a plain request that no typed client would send. */
-  fetch(method: string, path: string, options?: FetchOptions): Promise<Response>;
-  send(request: Request, caller: Caller | undefined): Promise<Response>;
   /** Hints sent since the last `heard.splice(0)`: `events`, `triggers ["…"]`… */
   readonly heard: string[];
   /** Moves the clock ahead by this many milliseconds. */
@@ -45,24 +34,6 @@ export interface TenantApi extends TenantDatabase {
 interface TenantOptions {
   readonly name?: string;
   readonly localTasks?: LocalTasks;
-}
-
-interface FetchOptions {
-  readonly caller?: Caller;
-  readonly body?: string;
-  readonly headers?: Record<string, string>;
-}
-
-/** Every test uses this tenant id; each has its own database. */
-const tenantId = newId();
-
-export function keyOf(role: Role): Caller {
-  const identity = { id: newId(), name: role };
-  return { kind: 'key', role, identity, tenantId, tenant: 'default', actor: `key:${role}` };
-}
-
-export function taskOf(run: string, lease = 1): Caller {
-  return { kind: 'task', tenantId, run, lease };
 }
 
 function recordHints(heard: string[], hub: WakeHub): Hints {
@@ -116,36 +87,11 @@ export async function makeTenantApi({ name = 'default', localTasks }: TenantOpti
     secrets: makeSecrets(['a master key of the tests'], now),
     housekeeping: (_, work) => work(),
   };
-  const faults: unknown[] = [];
-  const route = makeRouter<TenantEndpoints, ApiContext>(
-    tenantEndpoints,
-    { ...apiHandlers, ...applyHandlers },
-    (error) => faults.push(error),
-  );
-  async function send(request: Request, caller: Caller | undefined): Promise<Response> {
-    const answer = await route(request, ctx, caller);
-    // throw an internal error where it happened, rather than as a wrong status
-    if (faults.length > 0) throw faults.pop();
-    return answer ?? new Response('no such path', { status: 404 });
-  }
-  const base = 'http://tenant';
-  const as = (caller: Caller | undefined): Client<TenantEndpoints> =>
-    makeClient<TenantEndpoints>({ base, fetch: (request) => send(request, caller) });
+  const calls = makeTenantCalls(ctx);
   return {
     ...database,
     ctx,
-    as,
-    send,
-    call: as(keyOf('operator')),
-    fetch: (method, path, { caller, body, headers } = {}) =>
-      send(
-        new Request(base + path, {
-          method,
-          ...(body === undefined ? {} : { body }),
-          headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
-        }),
-        caller,
-      ),
+    ...calls,
     heard,
     advance: (ms) => {
       ahead += ms;

@@ -13,7 +13,7 @@ const rooms = [
   ['gateway', 'tenants', 'courier', 'conductor', 'launcher', 'hosts', 'loader', 'control', 'worker'],
   ['engine', 'api', 'scheduler', 'runs'],
   ['jobs', 'bus', 'flows', 'runtimes', 'calendar', 'documents', 'events', 'errands', 'broker'],
-  ['http', 'postgres', 'contract', 'kernel', 'errors.ts'],
+  ['http', 'outbound', 'postgres', 'contract', 'kernel', 'errors.ts'],
 ].flat();
 
 /** Rooms that may not import everything below them, with the reason. */
@@ -21,6 +21,7 @@ const restricted: Readonly<Record<string, { readonly to: RegExp; readonly why: s
   cli: { to: /^postgres$/, why: 'the command line uses HTTP only' },
   'config.ts': { to: /^(?!kernel$|errors\.ts$)/, why: 'it is loaded before everything else' },
   http: { to: /^postgres$/, why: 'its client runs in browsers, too' },
+  outbound: { to: /^(?!kernel$|errors\.ts$)/, why: 'couriers and workers load it, and neither knows the other' },
   worker: { to: /^postgres$/, why: 'a worker never has database access' },
 };
 

@@ -33,6 +33,14 @@ export const keys = {
   bus: ['bus'],
   deadLetters: ['bus', 'dead letters'],
   subscriber: (id: string, ...more: readonly unknown[]): QueryKey => ['bus', 'subscriber', id, ...more],
+  /** All data of the definitions of flows. */
+  flows: ['flows'],
+  flow: (name: string, ...more: readonly unknown[]): QueryKey => ['flows', 'one', name, ...more],
+  /** Lists of executions. */
+  executions: ['executions'],
+  execution: (id: string, ...more: readonly unknown[]): QueryKey => ['execution', id, ...more],
+  /** Tasks of people. */
+  workitems: ['workitems'],
   /** The state of a job: counts, tokens, runs, durations. */
   jobState: (job: string, ...more: readonly unknown[]): QueryKey => ['job state', job, ...more],
   /** The definition of a job: document, graph, versions, triggers. */

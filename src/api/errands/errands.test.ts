@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { holdErrands } from '../../../test/harness/errands.ts';
 import { keyOf, makeTenantApi, type TenantApi } from '../../../test/harness/tenant-api.ts';
 import { newId } from '../../kernel/id.ts';
 import { sql } from '../../kernel/sql.ts';
@@ -7,21 +8,27 @@ let api: TenantApi;
 beforeAll(async () => {
   api = await makeTenantApi();
 });
-beforeEach(() => api.db.exec(sql`delete from errand`));
+beforeEach(async () => {
+  await api.db.exec(sql`delete from errand`);
+  await api.db.exec(sql`delete from errand_hold`);
+});
 afterAll(() => api.close());
 
-const add = (queue: string, key: string, state: string) =>
-  api.db.exec(sql`
-    insert into errand (queue, key, state, run_at, worker, losses, reason)
-    values (${queue}, ${key}, ${state}::"char",
-      case when ${state} = 's' then timestamptz '2030-01-01' end, case when ${state} = 'p' then ${newId()}::uuid end,
-      case when ${state} = 'x' then 5 else 0 end, case when ${state} = 'x' then 'lost five times' end)`);
+/** `p`: pending, with all that are ready. */
+const add = async (queue: string, key: string, state: 's' | 'r' | 'p' | 'x') => {
+  await api.db.exec(sql`
+    insert into errand (queue, key, state, run_at, losses, reason)
+    values (${queue}, ${key}, ${state === 'p' ? 'r' : state}::"char",
+      case when ${state} = 's' then timestamptz '2030-01-01' end, case when ${state} = 'x' then 5 else 0 end,
+      case when ${state} = 'x' then 'lost five times' end)`);
+  if (state === 'p') await holdErrands(api.db, newId());
+};
 
 describe('errands', () => {
   it('errands are listed in pages by queue and key, with the counts of both queues', async () => {
+    await add('aux', '["relay",[]]', 'p');
     await add('main', '["deliver",["b"]]', 'r');
     await add('main', '["deliver",["a"]]', 's');
-    await add('aux', '["relay",[]]', 'p');
     const first = await api.call('GET /api/errands', { query: { limit: 2 } });
     expect(first.items.map(({ queue, key, state }) => [queue, key, state])).toEqual([
       ['aux', '["relay",[]]', 'pending'],
@@ -46,10 +53,15 @@ describe('errands', () => {
     await add('aux', 'a', 'x');
     const { items } = await api.call('GET /api/errands', { query: { queue: 'main', state: 'poisoned' } });
     expect(items).toMatchObject([{ key: 'm', losses: 5, reason: 'lost five times' }]);
+    const keysOf = async (state: 'ready' | 'pending') =>
+      (await api.call('GET /api/errands', { query: { state } })).items.map(({ key }) => key);
+    await add('main', 'p', 'p');
+    await add('main', 'later', 'r');
+    expect([await keysOf('pending'), await keysOf('ready')]).toEqual([['n', 'p'], ['later']]);
   });
 
   it('a retry makes scheduled and poisoned errands ready, leaves others alone, wakes couriers and is in the audit', async () => {
-    for (const state of ['s', 'x', 'r', 'p']) await add('main', state, state);
+    for (const state of ['p', 's', 'x', 'r'] as const) await add('main', state, state);
     await add('aux', 's', 's');
     api.heard.splice(0);
     const body = { queue: 'main' as const, keys: ['s', 'x', 'r', 'p', 'missing', 's'] };
@@ -60,7 +72,7 @@ describe('errands', () => {
     );
     expect(states).toEqual([
       { queue: 'aux', key: 's', state: 's', losses: 0 },
-      { queue: 'main', key: 'p', state: 'p', losses: 0 },
+      { queue: 'main', key: 'p', state: 'r', losses: 0 },
       { queue: 'main', key: 'r', state: 'r', losses: 0 },
       { queue: 'main', key: 's', state: 'r', losses: 0 },
       { queue: 'main', key: 'x', state: 'r', losses: 0 },

@@ -1,5 +1,6 @@
 /** Statements about errands for people: pages by queue and key, and the names of the subscribers that they work for. */
 import type { ErrandQueue, ErrandState } from '../../errands/contract.ts';
+import { holdOf, pendingErrands, shownState } from '../../errands/shown.ts';
 import { allOf, type Db, type Sql, sql } from '../../kernel/sql.ts';
 
 export type ErrandRow = {
@@ -32,15 +33,15 @@ export interface ErrandPage {
 
 export function listErrands(db: Db, { queue, state, after, limit }: ErrandPage): Promise<ErrandRow[]> {
   const conditions: Sql[] = [];
-  if (queue !== undefined) conditions.push(sql`queue = ${queue}`);
-  if (state !== undefined) conditions.push(sql`state = ${stateLetters[state]}::"char"`);
-  if (after !== undefined) conditions.push(sql`(queue, key) > (${after.queue}::text, ${after.key}::text)`);
+  if (queue !== undefined) conditions.push(sql`e.queue = ${queue}`);
+  if (state === 'ready') conditions.push(sql`h.worker is null`);
+  if (state !== undefined) conditions.push(sql`e.state = ${state === 'pending' ? 'r' : stateLetters[state]}::"char"`);
+  if (after !== undefined) conditions.push(sql`(e.queue, e.key) > (${after.queue}::text, ${after.key}::text)`);
   return db.rows<ErrandRow>(sql`
-    select queue, key, state::text as state, run_at, worker, case when state = 'p' then taken_at end as taken_at, losses,
-           attempts, reason
-      from errand
+    select e.queue, e.key, ${shownState} as state, e.run_at, h.worker, h.taken_at, e.losses, e.attempts, e.reason
+      from ${state === 'pending' ? pendingErrands : sql`errand e left join lateral (${holdOf}) as h on true`}
      where ${allOf(conditions)}
-     order by queue, key
+     order by e.queue, e.key
      limit ${limit}`);
 }
 

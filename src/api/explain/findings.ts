@@ -93,6 +93,12 @@ const stateWords: Readonly<Record<Explanation['state'], string>> = {
   failed: 'has failed',
 };
 
+/** Of executions, where other words fit. */
+const executionWords: Readonly<Partial<Record<Explanation['state'], string>>> = {
+  waiting: 'waits',
+  running: 'is at work',
+};
+
 const maxSummaryReasons = 2;
 
 export interface Findings {
@@ -112,7 +118,7 @@ export function explanationOf(subject: Subject, { state, findings, chain }: Find
   return {
     subject,
     state,
-    summary: `${who}${when} ${stateWords[state]}${why.length > 0 ? `: ${why.join('; ')}` : ''}.`,
+    summary: `${who}${when} ${(subject.kind === 'execution' ? executionWords[state] : undefined) ?? stateWords[state]}${why.length > 0 ? `: ${why.join('; ')}` : ''}.`,
     reasons: findings.map(({ code, message, data }) => ({ code, message, data })),
     chain: [...chain],
     next: findings.find(({ next }) => next !== undefined)?.next ?? null,

@@ -2,9 +2,10 @@
  * Handlers that explain why something ran or has not run. A response has the state, one sentence, the reasons, and the chain of
  * causes. Everything is read from the current tables; nothing is stored for explanations.
  */
-import { MillraceError } from '../../errors.ts';
 import { type ApiContext, type ApiHandlers, requireFound } from '../context.ts';
 import type { explainEndpoints } from './endpoints.ts';
+import { explainExecution } from './execution/handlers.ts';
+import { explainStepOfRun } from './execution/step-of-run.ts';
 import { findExplainedTrigger, findToken } from './graph-queries.ts';
 import { findExplainedRun } from './queries.ts';
 import { explainRun } from './run.ts';
@@ -15,14 +16,20 @@ import { type Explanation, explanationOf, nameOf, tokenIdOf } from './findings.t
 async function ofRun(ctx: ApiContext, id: string): Promise<Explanation> {
   const run = requireFound(await findExplainedRun(ctx.db, id), 'run', id);
   const { task, instant } = run;
+  const [findings, step] = await Promise.all([
+    explainRun(ctx, run),
+    task === null ? explainStepOfRun(ctx, run.id) : undefined,
+  ]);
   const subject = {
     kind: 'run' as const,
     id: run.id,
-    name: task && nameOf('task', task),
+    name: task === null ? (step?.name ?? null) : nameOf('task', task),
     instant: instant?.toISOString() ?? null,
     job: task?.job_id ?? null,
   };
-  return explanationOf(subject, await explainRun(ctx, run));
+  if (step === undefined) return explanationOf(subject, findings);
+  const chain = [...findings.chain, ...step.chain];
+  return explanationOf(subject, { ...findings, findings: [...findings.findings, step.finding], chain });
 }
 
 async function ofToken(ctx: ApiContext, id: string, wished: Date | undefined): Promise<Explanation> {
@@ -54,8 +61,6 @@ async function ofTrigger(ctx: ApiContext, id: string, instant: Date | undefined)
 export const explainHandlers: ApiHandlers<typeof explainEndpoints> = {
   'GET /api/explain/run/{id}': ({ params }, ctx) => ofRun(ctx, params.id),
   'GET /api/explain/token/{id}': ({ params }, ctx) => ofToken(ctx, params.id.task, params.id.instant),
-  'GET /api/explain/execution/{id}': async () => {
-    throw new MillraceError('not_supported', 'is not built yet');
-  },
+  'GET /api/explain/execution/{id}': ({ params }, ctx) => explainExecution(ctx, params.id),
   'GET /api/explain/trigger/{id}': ({ params, query }, ctx) => ofTrigger(ctx, params.id, query.instant),
 };

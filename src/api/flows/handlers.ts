@@ -1,7 +1,7 @@
 /** Definitions of flows over HTTP: apply and check documents, list and read flows, delete them. */
 import { gzipSync } from 'node:zlib';
 import { documentParser, storedParser } from '../../documents/parser.ts';
-import { type Fault, MillraceError } from '../../errors.ts';
+import { MillraceError } from '../../errors.ts';
 import { applyFlow, deleteFlow } from '../../flows/definitions/apply-flow.ts';
 import { parseFlowDocument } from '../../flows/definitions/parse-request.ts';
 import type { Definition } from '../../flows/definitions/read-definition.ts';
@@ -10,9 +10,9 @@ import type { CallAnswer } from '../../http/client.ts';
 import type { Input } from '../../http/endpoint.ts';
 import { type FixedAnswer, makeFixedAnswer } from '../../http/fixed-answer.ts';
 import { cutPage } from '../../http/page.ts';
-import { mayRun } from '../../runtimes/local-tasks.ts';
 import { type ApiContext, type ApiHandlers, author, requireFound } from '../context.ts';
 import { drawIdle } from '../executions/views/tree.ts';
+import { badDocument, rejectLocalTasks } from './document-faults.ts';
 import type { flowEndpoints } from './endpoints.ts';
 import { countExecutions, findFlow, listFlows, listVersions } from './queries.ts';
 
@@ -35,22 +35,6 @@ async function applyDocument({ body, caller, request }: Asked, ctx: ApiContext, 
   const applied = await applyFlow(ctx.db, { definition: parsed.definition, ...author(ctx, caller), dryRun });
   if (applied.changed && !dryRun) ctx.hints.send('events');
   return applied;
-}
-
-function badDocument(faults: readonly Fault[]): MillraceError {
-  const detail = faults.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; ');
-  return new MillraceError('bad_document', detail, { faults });
-}
-
-/** Rejects tasks that this tenant may not run. */
-function rejectLocalTasks({ runTasks }: Definition, { tenant, settings }: ApiContext): void {
-  const faults = runTasks
-    .filter(({ kind }) => !mayRun(kind, tenant.name, settings.localTasks))
-    .map(({ path }) => ({
-      path,
-      message: 'only the tenant default may run tasks of this runtime (MILLRACE_LOCAL_TASKS=default)',
-    }));
-  if (faults.length > 0) throw badDocument(faults);
 }
 
 /** Errors that are faults of the document. Other errors are thrown. */

@@ -49,7 +49,7 @@ export function countExecutions(db: Db): Promise<CountRow[]> {
               from execution
              where status < 3
              order by owner
-             limit ${maxCounted}) as some
+             limit ${maxCounted}) as counted
      group by 1, 2`);
 }
 

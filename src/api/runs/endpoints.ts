@@ -1,5 +1,6 @@
 /** Runs: list, read, follow the log, cancel; and the streams of events and changes. */
 import { z } from 'zod';
+import { maxResultBytes } from '../../contract/wire.ts';
 import { endpoints } from '../../http/endpoint.ts';
 import { flag, id, idPath, instant, jobName, limit, priority, state, stateList, time } from '../shapes.ts';
 
@@ -21,6 +22,15 @@ const run = z.object({
   finished_at: time.nullable(),
   reason: z.string().nullable(),
   exit_code: z.int().nullable(),
+});
+
+/** One run, with what lists leave out. */
+const runWithResult = z.object({
+  ...run.shape,
+  /** What it is about, if that is a node of an execution and not a task at an instant. */
+  node: z.object({ execution: id, id: z.string(), name: z.string() }).nullable(),
+  /** The JSON value that the task made; null: none, or none yet. */
+  result: z.unknown(),
 });
 
 /** One step in the history of a run. */
@@ -74,11 +84,24 @@ export const runEndpoints = endpoints({
     answer: z.object({ items: z.array(run), next: z.string().nullable() }),
   },
   'GET /api/runs/{id}': {
-    summary: 'One run',
+    summary: 'One run, with its result',
     tag: 'runs',
     allow: ['viewer', 'operator', 'task'],
     params: idPath,
-    answer: run,
+    answer: runWithResult,
+  },
+  'PUT /api/runs/{id}/result': {
+    summary:
+      'Store the result of a running task, any JSON value; the last one counts, unless the run ends with another',
+    tag: 'tasks and workers',
+    allow: ['task'],
+    params: idPath,
+    body: 'bytes',
+    bodyBytes: maxResultBytes,
+    documented: { body: z.unknown() },
+    status: 204,
+    answer: 'none',
+    others: { 413: 'it has more than 256 KiB' },
   },
   'GET /api/runs/{id}/history': {
     summary: 'The history of a run, oldest step first',

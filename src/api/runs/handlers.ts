@@ -12,11 +12,10 @@ import { type ApiContext, type ApiHandlers, author, badRequest } from '../contex
 import type { runEndpoints } from './endpoints.ts';
 import { findEndFloor, findWindowEnd, firstId, listRuns, listRunsOfTasks, type Place } from './list-queries.ts';
 import { findRun, type FullRun } from './queries.ts';
-import { restrictToOwnRun } from '../tasks/task-scope.ts';
 import { type Written, toWire } from '../wire-times.ts';
 
 type Endpoints = typeof runEndpoints;
-type Keys = 'GET /api/runs' | 'GET /api/runs/{id}' | 'POST /api/runs/{id}/cancel';
+type Keys = 'GET /api/runs' | 'POST /api/runs/{id}/cancel';
 
 /** Maximum runs of the tenant that a page scans for matches. */
 const windowSize = 100_000;
@@ -137,9 +136,5 @@ async function cancel({ params, caller }: Input<Endpoints['POST /api/runs/{id}/c
 
 export const runHandlers: ApiHandlers<Pick<Endpoints, Keys>> = {
   'GET /api/runs': list,
-  'GET /api/runs/{id}': async ({ params, caller }, ctx) => {
-    restrictToOwnRun(caller, params.id);
-    return renderRun(await requireRun(ctx, params.id));
-  },
   'POST /api/runs/{id}/cancel': cancel,
 };

@@ -21,6 +21,6 @@ export const runViewHandlers: ApiHandlers<Pick<typeof runEndpoints, Keys>> = {
   },
   'GET /api/runs/{id}/environment': async ({ params, caller }, ctx) => {
     restrictToOwnRun(caller, params.id);
-    return environmentOfRun(ctx, await requireRun(ctx, params.id));
+    return environmentOfRun(ctx, await requireRun(ctx, params.id), caller?.kind === 'task');
   },
 };

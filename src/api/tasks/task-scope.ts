@@ -92,10 +92,10 @@ async function holdsAny(db: Db, workers: readonly string[], named: Scope): Promi
   return held;
 }
 
-/** Keys pass. A task may read only the run that its credential names. */
+/** Keys pass. A task may access only the run that its credential names. */
 export function restrictToOwnRun(caller: Caller | undefined, run: string): void {
   if (caller?.kind === 'task' && caller.run !== run.toLowerCase()) {
-    throw new MillraceError('forbidden', 'a task may read only its own run');
+    throw new MillraceError('forbidden', 'a task may access only its own run');
   }
 }
 

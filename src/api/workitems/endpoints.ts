@@ -1,6 +1,7 @@
 /** Work items: tasks of people that wait for an answer. */
 import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
+import { maxLaunchBytes } from '../executions/launch/endpoints.ts';
 import { outcome, pageOf, pageQuery } from '../executions/shapes.ts';
 import { flag, id, idPath, time } from '../shapes.ts';
 
@@ -12,7 +13,7 @@ export const formField = z.object({
   type: z.enum(['boolean', 'text', 'number', 'integer', 'date', 'choice']),
   label: z.string(),
   required: z.boolean(),
-  choices: z.array(z.string()).describe('of `choice`'),
+  choices: z.array(z.unknown()).describe('of `choice`'),
   default: z.unknown().optional(),
 });
 
@@ -48,7 +49,7 @@ export const workitemEndpoints = endpoints({
       mine: flag.describe('only those that are assigned to the caller, or that the caller has claimed'),
       ...pageQuery,
     }),
-    answer: pageOf(workitem),
+    answer: pageOf(workitem).extend({ total: z.int().describe('open work items of everybody, counted up to 1,000') }),
   },
   'GET /api/workitems/{id}': {
     summary: 'A work item with its input and the form of its answer',
@@ -81,11 +82,12 @@ export const workitemEndpoints = endpoints({
     others: ended,
   },
   'POST /api/workitems/{id}/answer': {
-    summary: "Answer a work item: the body is the form's object",
+    summary: "Answer a work item: the body is the form's object, or any JSON where the task has no form",
     tag: 'workitems',
     allow: ['operator'],
     params: idPath,
-    body: z.record(z.string(), z.unknown()),
+    body: z.unknown(),
+    bodyBytes: maxLaunchBytes,
     answer: outcome,
     others: {
       202: 'the answer is stored, and takes effect when a conductor takes it',

@@ -31,8 +31,8 @@ export async function loadReaders(db: Db, worker: string, held: readonly HeldRea
            s.last_delivered_at, s.rate, s.max_attempts, s.max_age_ms, s.request_ms
       from unnest(${subscribersOf(held)}::uuid[], ${strandsOf(held)}::smallint[], ${leasesOf(held)}::integer[])
            with ordinality as a (subscriber_id, strand, lease, n)
-      join errand e on e.queue = 'main' and e.key = deliver_key(a.subscriber_id, a.strand)
-       and e.worker = ${worker}::uuid and e.lease = a.lease
+      join errand e on e.queue = 'main' and e.key = deliver_key(a.subscriber_id, a.strand) and e.state = 'r'
+      join errand_hold h on h.lease = a.lease and h.worker = ${worker}::uuid and h.queue = 'main' and e.id <@ h.ids
       join reader r on r.subscriber_id = a.subscriber_id and r.strand = a.strand
       join subscriber s on s.id = r.subscriber_id
      cross join bus_state b`);

@@ -77,12 +77,13 @@ export async function loadReplay(db: Db, { replay, worker, lease }: HeldReplay):
            s.last_delivered_at, s.rate, s.max_attempts, s.max_age_ms, s.request_ms,
            c.from_seq as revision_from, c.origin_seq, c.version, c.topics, c.filter, c.max_events, c.max_bytes, c.strands
       from errand e
+      join errand_hold h on h.lease = ${lease} and h.worker = ${worker}::uuid and h.queue = 'main' and e.id <@ h.ids
       join replay r on r.id = ${replay}
       join subscriber s on s.id = r.subscriber_id
       left join lateral (
         select * from subscription o where o.subscriber_id = r.subscriber_id order by o.from_seq desc limit 1
       ) as c on true
-     where e.queue = 'main' and e.key = ${replayKey(replay)} and e.worker = ${worker}::uuid and e.lease = ${lease}`);
+     where e.queue = 'main' and e.key = ${replayKey(replay)} and e.state = 'r'`);
   return row && toReplay(row);
 }
 

@@ -93,9 +93,7 @@ async function drop(
     const state = await queries.lockState(tx);
     if (!(await queries.isPieceThere(tx, number))) return 'gone';
     if (state.revision !== gap.revision) return 'changed';
-    const readers: queries.MovedReader[] = [];
-    for (const reader of await queries.lockBehind(tx, last))
-      readers.push(await settleReader(tx, reader, { gap, last, fanned: state.fanned }));
+    const readers = await settleReaders(tx, await queries.lockBehind(tx, last), { gap, last, fanned: state.fanned });
     const losers = readers.filter(({ lost }) => lost > 0);
     const replays = await queries.moveReplays(tx, last);
     await queries.moveReaders(tx, losers, last);
@@ -113,19 +111,22 @@ async function drop(
 }
 
 /** A reader that has moved since it was counted has lost less by what it has passed. */
-async function settleReader(
+async function settleReaders(
   tx: Db,
-  reader: queries.LockedReader,
+  readers: readonly queries.LockedReader[],
   { gap, last, fanned }: { readonly gap: Gap; readonly last: number; readonly fanned: number },
-): Promise<queries.MovedReader> {
-  const counted = gap.readers.get(readerKey(reader));
-  const passed =
-    counted === undefined || counted.start === reader.start
-      ? 0
-      : await gap.count(tx, reader, { from: counted.start, to: reader.start });
-  const lost = (counted?.lost ?? 0) - passed;
-  const left = fanned <= last ? 0 : Math.max(0, reader.queued - lost);
-  return { ...reader, lost, left };
+): Promise<queries.MovedReader[]> {
+  const countedOf = (reader: queries.LockedReader) => gap.readers.get(readerKey(reader));
+  const ways = readers.map((reader) => {
+    const { subscriber, strand, start: to } = reader;
+    return { subscriber, strand, from: countedOf(reader)?.start ?? to, to };
+  });
+  const passed = await gap.count(tx, ways);
+  return readers.map((reader, i) => {
+    const lost = (countedOf(reader)?.lost ?? 0) - (passed[i] ?? 0);
+    const left = fanned <= last ? 0 : Math.max(0, reader.queued - lost);
+    return { ...reader, lost, left };
+  });
 }
 
 function letterOf(reader: queries.MovedReader, last: number): queries.DroppedLetter {

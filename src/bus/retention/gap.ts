@@ -8,6 +8,7 @@ import { readRevisions } from '../postgres/log-queries.ts';
 import type { RevisionRow } from '../store.ts';
 import { addCounts, countEvents, type Counts, type LogRange } from '../subscribers/positions.ts';
 import { type BehindReader, readBehind } from './drop-queries.ts';
+import { countWays, type Way } from './ways.ts';
 
 /** A reader behind, with its events from there to the end of the piece. */
 interface CountedReader extends BehindReader {
@@ -18,8 +19,8 @@ export interface Gap {
   /** Of the subscriptions; after a change, everything is counted anew. */
   readonly revision: number;
   readonly readers: ReadonlyMap<string, CountedReader>;
-  /** Events of one strand in a range, by the revisions in force at their numbers. */
-  count(db: Db, reader: BehindReader, range: LogRange): Promise<number>;
+  /** Events on ways, by the revisions in force at their numbers. */
+  count(db: Db, ways: readonly Way[]): Promise<number[]>;
 }
 
 export const readerKey = ({ subscriber, strand }: Pick<BehindReader, 'subscriber' | 'strand'>): string =>
@@ -39,8 +40,7 @@ export async function measureGap(db: Db, last: number): Promise<Gap> {
   return {
     revision: state.revision,
     readers,
-    count: async (on, { subscriber, strand }, range) =>
-      (await countByRevisions(on, bySubscriber.get(subscriber) ?? [], range)).get(strand)?.count ?? 0,
+    count: (on, ways) => countWays(on, (subscriber) => bySubscriber.get(subscriber) ?? [], ways),
   };
 }
 

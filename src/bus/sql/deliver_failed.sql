@@ -37,7 +37,7 @@ begin
   )
   select array_agg(f.subscriber_id), array_agg(f.reason) into v_failing, v_reasons from failed f where f.failures = 5;
   update errand e
-     set state = 's', run_at = a.run_at, worker = null, unnamed_at = null, again = false, attempts = e.attempts + 1, losses = 0, reason = a.reason
+     set state = 's', run_at = a.run_at, unnamed_at = null, again = false, attempts = e.attempts + 1, losses = 0, reason = a.reason
     from unnest(p_subscribers, p_strands, p_run_at, p_reasons) as a (subscriber_id, strand, run_at, reason)
    where e.queue = 'main' and e.key = deliver_key(a.subscriber_id, a.strand) and e.key = any (v_held);
   return query select unnest(v_held);

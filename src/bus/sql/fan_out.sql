@@ -5,10 +5,9 @@
 --
 -- The errand of a reader with an open batch is scheduled for p_due. It becomes ready at once if the batch is full or p_due has
 -- come, unless it waits for a retry. Up to p_room errands go to the calling worker at once. It returns the errands that the worker
--- now holds, and the next time at which one of the others is due. A new errand begins with a lease that no former errand of its
--- key had, so a worker's writes about the former one have no effect.
+-- now holds, and the next time at which one of the others is due.
 --
--- Locks: bus_state, reader by (subscriber, strand), errand by key.
+-- Locks: bus_state, reader by (subscriber, strand), errand by key. It waits for no acquire: the hold and its errands appear together.
 create or replace function fan_out(
   p_from bigint, p_to bigint, p_revision bigint,
   p_subscribers uuid[], p_strands smallint[], p_counts integer[], p_first timestamptz[], p_due timestamptz[], p_most integer[],
@@ -54,18 +53,24 @@ begin
      order by w.key
   ),
   given as (
-    insert into errand as e (queue, key, state, run_at, worker, lease, taken_at)
-    select 'main', p.key, p.state::"char", case when p.state = 's' then p.due end, case when p.state = 'p' then p_worker end,
-           nextval('errand_seq') % 1000000000, case when p.state = 'p' then p_at end
+    insert into errand as e (queue, key, state, run_at)
+    select 'main', p.key, case p.state when 's' then 's' else 'r' end::"char", case when p.state = 's' then p.due end
       from placed p
      order by p.key
     on conflict (queue, key) do update
-       set id = excluded.id, state = excluded.state, run_at = null, worker = excluded.worker,
-           lease = e.lease + 1, taken_at = coalesce(excluded.taken_at, e.taken_at)
+       set id = excluded.id, state = excluded.state, run_at = null
      where e.state = 's' and e.reason is null and excluded.state <> 's'
-    returning e.key, e.state, e.lease, e.run_at
+    returning e.key, e.id, e.run_at
+  ),
+  taken as (
+    select g.key, g.id from given g join placed p using (key) where p.state = 'p'
+  ),
+  held as (
+    insert into errand_hold as h (queue, worker, taken_at, ids, last_id)
+    select 'main', p_worker, p_at, range_agg(int8range(t.id, t.id, '[]')), max(t.id) from taken t having count(*) > 0
+    returning h.lease
   )
-  select array_agg(g.key) filter (where g.state = 'p'), array_agg(g.lease) filter (where g.state = 'p'), min(g.run_at)
+  select array_agg(t.key), array_agg(h.lease), (select min(g.run_at) from given g)
     into keys, leases, next_due
-    from given g;
+    from held h cross join taken t;
 end $$;

@@ -24,13 +24,13 @@ begin
          oldest_at = case when queued > (p_letter).events + p_sent then oldest_at end
    where subscriber_id = p_subscriber and strand = p_strand;
   if p_run_at is not null then
-    update errand set state = 's', run_at = p_run_at, worker = null, unnamed_at = null, again = false, losses = 0, reason = (p_letter).code
+    update errand set state = 's', run_at = p_run_at, unnamed_at = null, again = false, losses = 0, reason = (p_letter).code
      where queue = 'main' and key = deliver_key(p_subscriber, p_strand)
        and exists (select from reader where subscriber_id = p_subscriber and strand = p_strand and queued > 0);
   end if;
   perform end_deliveries(
     array(select e.key from errand e
-           where e.queue = 'main' and e.key = deliver_key(p_subscriber, p_strand) and e.state = 'p'),
+           where e.queue = 'main' and e.key = deliver_key(p_subscriber, p_strand) and e.state = 'r'),
     array[p_subscriber], array[p_strand]);
   perform append_bus_events('dead_letter.created', array[p_subscriber], array[(p_letter).batch], (p_letter).at);
   return true;

@@ -10,7 +10,8 @@ begin
     from errand e
     join (select deliver_key(a.subscriber_id, a.strand) as key, a.lease
             from unnest(p_subscribers, p_strands, p_leases) as a (subscriber_id, strand, lease)) as a using (key)
-   where e.queue = 'main' and e.state = 'p' and e.worker = p_worker and e.lease = a.lease
+    join errand_hold h on h.lease = a.lease and h.worker = p_worker and h.queue = 'main'
+   where e.queue = 'main' and e.state = 'r' and e.id <@ h.ids
    order by e.key
      for update of e;
 end $$;

@@ -22,8 +22,8 @@ begin
        and not exists (select from errand e where e.queue = 'main' and e.key = '["replay",["' || p.id::text || '"]]')
        for update of p skip locked
   )
-  insert into errand (queue, key, lease)
-  select 'main', m.key, nextval('errand_seq') % 1000000000
+  insert into errand (queue, key)
+  select 'main', m.key
     from (select key from readers union all select key from replays) as m
    order by m.key
   on conflict do nothing;

@@ -17,7 +17,7 @@ begin
   if v_queued is distinct from p_queued and p_reason is null then
     return true;
   end if;
-  update errand set state = 's', run_at = p_run_at, worker = null, unnamed_at = null, again = false, losses = 0, reason = p_reason
+  update errand set state = 's', run_at = p_run_at, unnamed_at = null, again = false, losses = 0, reason = p_reason
    where queue = 'main' and key = deliver_key(p_subscriber, p_strand);
   return false;
 end $$;

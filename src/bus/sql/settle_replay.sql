@@ -20,8 +20,7 @@ begin
     perform from subscriber where id = (p_refused).subscriber_id for key share;
   end if;
   select * into v_replay from replay where id = p_replay for update;
-  perform from errand where queue = 'main' and key = v_key and state = 'p' and worker = p_worker and lease = p_lease for update;
-  if not found then
+  if (lock_errands('main', p_worker, array[v_key], array[p_lease])).lost is not null then
     return 'over';
   end if;
   if v_replay.state is distinct from 'running' then
@@ -57,7 +56,7 @@ begin
   -- pushed meanwhile: whatever it waits for may have happened
   update errand
      set state = case when again then 'r'::"char" else 's'::"char" end, run_at = case when again then null else p_run_at end,
-         id = nextval('errand_seq'), worker = null, unnamed_at = null, again = false, losses = 0, attempts = attempts + 1,
+         id = nextval('errand_seq'), unnamed_at = null, again = false, losses = 0, attempts = attempts + 1,
          reason = p_reason
    where queue = 'main' and key = v_key;
   return 'over';

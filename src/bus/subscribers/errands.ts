@@ -2,7 +2,7 @@
  * Errands of a subscriber. They are written in the transaction of the change that needs them, so no change is left without its
  * work, and no work without its change.
  *
- * Locks: errand by key. The caller has locked bus_state and the readers before.
+ * Locks: the queue of errands (only to remove idle ones), then errand by key. The caller has locked bus_state and the readers before.
  */
 import { type Db, sql } from '../../kernel/sql.ts';
 import { replayKey, testKey } from '../errand-keys.ts';
@@ -19,17 +19,17 @@ export async function lockReaders(tx: Db, subscriber: string): Promise<string[]>
 }
 
 /**
- * Adds errands that do not exist yet, with leases that no former ones had. Those that wait for their time, or were set aside, become ready. A pending one is marked,
- * because its courier may have looked for work before this commit.
+ * Adds errands that do not exist yet. Those that wait for their time, or were set aside, become ready. A pending one is marked,
+ * because its courier may have looked for work before this commit; so is a ready one, because a courier may take it before.
  */
 export async function pushErrands(tx: Db, queue: 'main' | 'aux', keys: readonly string[]): Promise<void> {
   await tx.exec(sql`
-    insert into errand as e (queue, key, lease)
-    select ${queue}::text, key, nextval('errand_seq') % 1000000000 from unnest(${keys.toSorted()}::text[]) as key
+    insert into errand as e (queue, key)
+    select ${queue}::text, key from unnest(${keys.toSorted()}::text[]) as key
     on conflict (queue, key) do update
-       set state = case when e.state = 'p' then e.state else 'r' end, again = e.state = 'p', run_at = null,
-           id = nextval('errand_seq'), losses = 0, reason = null
-     where e.state <> 'r'`);
+       set state = 'r', again = e.state = 'r', run_at = null, id = case when e.state = 'r' then e.id else excluded.id end,
+           losses = 0, reason = null
+     where e.state <> 'r' or not e.again`);
 }
 
 /** Deliveries of all strands that have events, and running replays. */
@@ -52,16 +52,20 @@ async function lockReplays(tx: Db, subscriber: string): Promise<string[]> {
  * stops after it.
  */
 export async function removeIdleErrands(tx: Db, keys: readonly string[]): Promise<void> {
-  await tx.exec(sql`delete from errand where queue = 'main' and key = any (${keys}::text[]) and state <> 'p'`);
+  await tx.exec(sql`select lock_errand_queue('main')`);
+  await tx.exec(sql`
+    delete from errand e
+     where e.queue = 'main' and e.key = any (${keys}::text[])
+       and (e.state <> 'r' or not exists (select from errand_hold h where h.queue = 'main' and e.id <@ h.ids))`);
 }
 
 /**
- * Takes the errands away from couriers: what they still write has no effect, because the next lease is another one.
+ * Takes the errands away from couriers: what they still write has no effect, because their holds name other numbers.
  */
 export async function revokeErrands(tx: Db, keys: readonly string[]): Promise<void> {
   await tx.exec(sql`
     update errand
-       set state = 'r', run_at = null, worker = null, unnamed_at = null, again = false, id = nextval('errand_seq'), losses = 0,
+       set state = 'r', run_at = null, unnamed_at = null, again = false, id = nextval('errand_seq'), losses = 0,
            attempts = 0, reason = null
      where queue = 'main' and key = any (${keys}::text[])`);
 }

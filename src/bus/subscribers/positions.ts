@@ -63,7 +63,7 @@ export async function countEvents(db: Db, subscriber: string, terms: Matching, r
   }
   const filter = parseFilter(terms.filter);
   for (let { from } = range; from < range.to; ) {
-    const page = await readTopics(db, { after: from, to: range.to, topics: terms.topics }, pageLimits);
+    const page = await readTopics(db, { after: from, to: range.to, topics: terms.topics }, eventPage);
     const own = page.events.filter(({ target }) => target === null || target === subscriber);
     addCounts(counts, await countMatching(own, filter, terms.strands));
     from = page.lookedTo;
@@ -72,7 +72,7 @@ export async function countEvents(db: Db, subscriber: string, terms: Matching, r
 }
 
 /** Events that are read at once: a few milliseconds of parsing. */
-const pageLimits = { events: 1_000, bytes: 256 * 1024 };
+export const eventPage = { events: 1_000, bytes: 256 * 1024 };
 
 const strandColumn = (terms: Matching) => sql`((e.key_hash::bigint & 4294967295) % ${terms.strands}::integer)::integer`;
 

@@ -10,7 +10,7 @@ import { newId } from '../../kernel/id.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
 import { replayKey } from '../errand-keys.ts';
 import type { Author, BusContext } from './context.ts';
-import { pushErrands } from './errands.ts';
+import { pushErrands, removeIdleErrands } from './errands.ts';
 import type { Subscriber } from './queries.ts';
 
 export interface ReplayRange {
@@ -59,7 +59,7 @@ export async function cancelReplay(ctx: BusContext, author: Author, subscriber: 
       if (known === undefined) throw new MillraceError('not_found', `replay not found: ${id}`);
       throw new MillraceError('conflict', `the replay is ${known.state}`);
     }
-    await tx.exec(sql`delete from errand where queue = 'main' and key = ${replayKey(id)} and state <> 'p'`);
+    await removeIdleErrands(tx, [replayKey(id)]);
     const body = { name: subscriber.name, replay: id };
     tx.record('millrace_bus', { type: 'replay.cancelled', subject: subscriber.id, body });
   });

@@ -3,6 +3,7 @@
 export interface Sink extends NodeJS.WritableStream {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
+  readonly rows?: number | undefined;
 }
 
 interface Source extends NodeJS.ReadableStream {

@@ -139,3 +139,47 @@ export function listDeadLetters(server: Server, subscriber: string | undefined, 
     most,
   );
 }
+
+/** By name. */
+export function listFlows(server: Server) {
+  return collectPages((cursor, limit) => server.tenant('GET /api/flows', { query: { cursor, limit } }));
+}
+
+/** The filter of executions, as the API writes it. */
+export interface ExecutionFilter {
+  readonly flow?: string | undefined;
+  readonly version?: number | undefined;
+  readonly status?: string | undefined;
+  /** `name:value` */
+  readonly label?: string | undefined;
+  readonly key?: string | undefined;
+  readonly created_after?: string | undefined;
+  readonly created_before?: string | undefined;
+}
+
+/** Newest first. */
+export function listExecutions(
+  server: Server,
+  filter: ExecutionFilter & { readonly parent?: string | undefined },
+  most: number,
+) {
+  return collectPages(
+    (cursor, limit) => server.tenant('GET /api/executions', { query: { ...filter, cursor, limit } }),
+    most,
+  );
+}
+
+export interface WorkitemFilter {
+  readonly assignee?: string | undefined;
+  readonly team?: string | undefined;
+  readonly execution?: string | undefined;
+  readonly mine?: 'true' | undefined;
+}
+
+/** Oldest first. */
+export function listWorkitems(server: Server, filter: WorkitemFilter, most: number) {
+  return collectPages(
+    (cursor, limit) => server.tenant('GET /api/workitems', { query: { ...filter, cursor, limit } }),
+    most,
+  );
+}

@@ -96,8 +96,7 @@ export class Calls {
 
   /** Others may have repeated all calls, or this process ends. */
   dropAll(reason: string): void {
-    for (const ofTenant of [...this.#calls.values()])
-      for (const call of [...ofTenant.values()]) this.#drop(call, reason);
+    for (const ofTenant of this.#calls.values()) for (const call of ofTenant.values()) this.#drop(call, reason);
   }
 
   #drop(call: Call, reason: string): void {

@@ -5,32 +5,15 @@
 import { types } from 'node:util';
 import type { HostedCall } from '../../contract/flows.ts';
 import type { Log } from '../../kernel/log.ts';
-import { errorCodeOf, messageOf, stackOf } from '../../runtimes/function/function.ts';
+import { errorCodeOf, type HostedContext, messageOf, stackOf } from '../../runtimes/function/function.ts';
 import { resultOfValue } from '../../runtimes/task/result.ts';
 import { type CallCircumstances, type CallOutcome, failedCall, type HostedFunctions, usualCode } from './hosted.ts';
-
-/** What a hosted function gets beside its input. */
-export interface CallContext {
-  /** The same for every repetition of this call: pass it on as an idempotency key. */
-  readonly key: string;
-  /** 1 is the first. */
-  readonly attempt: number;
-  /** Ids of the execution and of its node, and the name of the flow. */
-  readonly execution: string;
-  readonly node: string;
-  readonly flow: string;
-  readonly tenant: string;
-  /** Aborts when the answer is not wanted any more: the step was cancelled, has timed out, or the conductor stops. */
-  readonly signal: AbortSignal;
-  /** Writes a line to the log of the conductor. */
-  readonly log: (line: string) => void;
-}
 
 /**
  * What it returns is the result of the task; undefined is null. What it throws is the error of the task: its `code`, or `error`, and
  * its message. It may declare the type of its input: `({ amount }: { amount: number }) => …`.
  */
-export type HostedFunction = { call(input: unknown, context: CallContext): unknown }['call'];
+export type HostedFunction = { call(input: unknown, context: HostedContext): unknown }['call'];
 export type HostedFunctionMap = Readonly<Record<string, HostedFunction>>;
 
 /** How long a function may take to return after it was asked to stop. */

@@ -3,9 +3,12 @@ create or replace function count_errands(
   p_queue text, out scheduled bigint, out ready bigint, out pending bigint, out poisoned bigint
 ) language plpgsql stable set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 begin
-  select (select count(*) from errand e where e.queue = p_queue and e.state = 's'),
-         (select count(*) from errand e where e.queue = p_queue and e.state = 'r'),
-         (select count(*) from errand e where e.queue = p_queue and e.state = 'p'),
-         (select count(*) from errand e where e.queue = p_queue and e.state = 'x')
-    into scheduled, ready, pending, poisoned;
+  select s.n, r.n - p.n, p.n, x.n
+    into scheduled, ready, pending, poisoned
+    from (select count(*) as n from errand e where e.queue = p_queue and e.state = 's') as s,
+         (select count(*) as n from errand e where e.queue = p_queue and e.state = 'r') as r,
+         (select count(*) as n
+            from held_errands(array(select distinct h.worker from errand_hold h)) h
+           where h.queue = p_queue) as p,
+         (select count(*) as n from errand e where e.queue = p_queue and e.state = 'x') as x;
 end $$;

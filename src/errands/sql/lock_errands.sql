@@ -2,8 +2,7 @@
 -- caller, in order of the keys, and the positions of those that the worker does not hold; null: it holds all.
 --
 -- Each key is looked up in the primary key, in a subquery of its own that the planner cannot reorder: a join would begin with the
--- whole table whenever the planner believes that it is empty. A condition on the state would offer it the index of all that the
--- worker holds.
+-- whole table whenever the planner believes that it is empty.
 --
 -- Locks: errand by (queue, key).
 create or replace function lock_errands(
@@ -22,7 +21,11 @@ begin
        cross join lateral (
          select errand.ctid as spot
            from errand
-          where errand.queue = p_queue and errand.key = h.key and errand.worker = p_worker and errand.lease = h.lease
+          where errand.queue = p_queue and errand.key = h.key and errand.state = 'r'
+            and exists (
+              select
+                from errand_hold o
+               where o.lease = h.lease and o.worker = p_worker and o.queue = p_queue and errand.id <@ o.ids)
             for update
        ) as e
     ) as l;

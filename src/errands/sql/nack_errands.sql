@@ -10,7 +10,7 @@ declare
 begin
   select * into v_held from lock_errands(p_queue, p_worker, p_keys, p_leases);
   update errand e
-     set state = 's', run_at = p_run_at[h.n], worker = null, unnamed_at = null, again = false, losses = 0,
+     set state = 's', run_at = p_run_at[h.n], unnamed_at = null, again = false, losses = 0,
          attempts = case when p_reasons[h.n] is null then e.attempts else e.attempts + 1 end,
          reason = coalesce(p_reasons[h.n], e.reason)
     from unnest(v_held.spots, v_held.positions) as h (spot, n)

@@ -7,24 +7,17 @@
 --
 -- Workers that have been silent for an hour are forgotten.
 --
--- Locks: errand_worker by id, then errand with skip locked.
+-- Locks: errand_worker by id, then errand and errand_hold with skip locked.
 create or replace function scrub_errands(p_queue text, p_silent_before timestamptz, p_most_losses integer, p_lost uuid[]) returns integer
 language plpgsql set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
-  -- steps from worker to worker along the index
   v_silent uuid[] := array(
-    with recursive holder (id) as (
-      (select e.worker from errand e where e.state = 'p' order by e.worker limit 1)
-       union all
-      select (select e.worker from errand e where e.state = 'p' and e.worker > h.id order by e.worker limit 1)
-        from holder h
-       where h.id is not null
-    )
-    select h.id
-      from holder h
-     where h.id is not null
-       and (h.id = any (p_lost)
-            or not exists (select 1 from errand_worker w where w.id = h.id and w.beat_at >= p_silent_before)));
+    select h.worker
+      from (select distinct o.worker from errand_hold o) as h
+     where h.worker = any (p_lost)
+        or not exists (select 1 from errand_worker w where w.id = h.worker and w.beat_at >= p_silent_before));
+  v_worker uuid;
+  v_spots tid[];
   v_lost integer := 0;
 begin
   perform 1 from errand_worker w where w.id = any (v_silent) order by w.id for update;
@@ -33,17 +26,15 @@ begin
       from unnest(v_silent) as s (id)
      where s.id = any (p_lost)
         or not exists (select 1 from errand_worker w where w.id = s.id and w.beat_at >= p_silent_before));
-  if cardinality(v_silent) > 0 then
-    v_lost := lose_errands(
-      array(
-        select e.ctid
-          from errand e
-         where e.worker = any (v_silent) and e.state = 'p' and e.queue = p_queue
-           and (e.worker = any (p_lost) or (e.taken_at < p_silent_before) is not false)
-         order by e.id
-           for update skip locked),
-      p_most_losses);
-  end if;
+  foreach v_worker in array v_silent loop
+    v_spots := lock_errand_ids(array(
+      select h.id
+        from held_errands(array[v_worker]) h
+       where h.queue = p_queue and (v_worker = any (p_lost) or h.taken_at < p_silent_before)));
+    v_lost := v_lost
+      + lose_errands(array(select e.ctid from errand e where e.ctid = any (v_spots) order by e.id), v_worker, p_most_losses);
+  end loop;
+  perform remove_ended_holds(v_silent);
   delete from errand_worker
    where id = any (array(
            select w.id from errand_worker w where w.beat_at < p_silent_before - interval '1 hour' for update skip locked));

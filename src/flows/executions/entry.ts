@@ -2,7 +2,7 @@
 import type { Secrets } from '../../contract/context.ts';
 import type { Delta } from '../interpreter/delta.ts';
 import type { Json, JsonObject } from '../json.ts';
-import type { RunDetails } from './run-details.ts';
+import type { RunDetails } from './revisions/run-details.ts';
 import { sealText, unsealObject } from './sealing.ts';
 
 export interface Entry {

@@ -1,6 +1,5 @@
-/** Head rows of executions, as people see them: by id, and by what they search for. */
-import { allOf, type Db, type Sql, sql } from '../../kernel/sql.ts';
-import { labelText } from './labels.ts';
+/** Head rows of executions, as people see them. */
+import { type Db, type Sql, sql } from '../../kernel/sql.ts';
 import { statusNumbers } from './memory.ts';
 
 export const statuses = ['running', 'waiting', 'paused', 'incident', 'done', 'failed', 'cancelled'] as const;
@@ -79,61 +78,4 @@ export async function readHeads(db: Db, ids: readonly string[]): Promise<Head[]>
       from execution e join flow f on f.id = e.flow_id
      where e.id = any (${ids}::uuid[])`);
   return rows.map(toHead);
-}
-
-export interface HeadFilter {
-  /** The name of a flow. Executions of deleted flows of this name are found, too. */
-  readonly flow?: string | undefined;
-  readonly version?: number | undefined;
-  readonly status?: readonly Status[] | undefined;
-  /** All of them. */
-  readonly labels?: Readonly<Record<string, string>> | undefined;
-  readonly key?: string | undefined;
-  readonly parent?: string | undefined;
-  readonly createdAfter?: Date | undefined;
-  readonly createdBefore?: Date | undefined;
-  readonly endedAfter?: Date | undefined;
-  /** The id of the last execution of the page before. */
-  readonly cursor?: string | undefined;
-  readonly limit: number;
-}
-
-/** Newest first. */
-export async function searchHeads(db: Db, filter: HeadFilter): Promise<Head[]> {
-  const rows = await db.rows<HeadRow>(sql`
-    select ${headColumns}
-      from execution e join flow f on f.id = e.flow_id
-     where ${allOf(conditionsOf(filter))}
-     order by e.id desc
-     limit ${filter.limit}`);
-  return rows.map(toHead);
-}
-
-function conditionsOf(filter: HeadFilter): Sql[] {
-  const { flow, version, status, key, parent, createdAfter, createdBefore, endedAfter, cursor } = filter;
-  const conditions: Sql[] = Object.entries(filter.labels ?? {}).map(
-    ([name, value]) =>
-      sql`e.id in (select l.execution_id from label l where l.name = ${name} and l.value = ${labelText(value)})`,
-  );
-  if (flow !== undefined) conditions.push(sql`e.flow_id in (select id from flow where name = ${flow})`);
-  if (version !== undefined) conditions.push(sql`e.version = ${version}`);
-  if (status !== undefined) conditions.push(hasStatus(status));
-  if (key !== undefined) conditions.push(sql`e.key = ${key}`);
-  if (parent !== undefined) conditions.push(sql`e.parent = ${parent}::uuid`);
-  if (createdAfter !== undefined) conditions.push(sql`e.created_at >= ${createdAfter}::timestamptz`);
-  if (createdBefore !== undefined) conditions.push(sql`e.created_at < ${createdBefore}::timestamptz`);
-  if (endedAfter !== undefined) conditions.push(sql`e.ended_at >= ${endedAfter}::timestamptz`);
-  if (cursor !== undefined) conditions.push(sql`e.id < ${cursor}::uuid`);
-  return conditions;
-}
-
-function hasStatus(wanted: readonly Status[]): Sql {
-  const others = wanted.filter((status) => status !== 'running' && status !== 'waiting');
-  const numbers = others.map((status) => statuses.indexOf(status) - 1);
-  const isBusy = sql`(e.rev = 0 or e.calls + e.tasks > 0)`;
-  const [running, waiting] = [wanted.includes('running'), wanted.includes('waiting')];
-  if (!running && !waiting) return sql`e.status = any (${numbers}::smallint[])`;
-  if (running && waiting) return sql`(e.status = 0 or e.status = any (${numbers}::smallint[]))`;
-  const live = running ? isBusy : sql`not ${isBusy}`;
-  return sql`(e.status = 0 and ${live} or e.status = any (${numbers}::smallint[]))`;
 }

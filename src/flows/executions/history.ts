@@ -2,7 +2,7 @@
 import type { EngineContext } from '../../contract/context.ts';
 import { onPool, sql } from '../../kernel/sql.ts';
 import type { Delta } from '../interpreter/delta.ts';
-import type { JsonObject } from '../json.ts';
+import { isObject, type Json, type JsonObject } from '../json.ts';
 import { deltaOf, type Entry } from './entry.ts';
 
 export interface HistoryEntry {
@@ -25,7 +25,7 @@ export interface HistoryMessage {
   /** Of a timer: when it was due. */
   readonly plannedAt: Date | null;
   readonly bornAt: Date | null;
-  /** Of a signal its name, of an operation its action, of an answer its outcome, of a timer its name. */
+  /** Of a signal its name, of an operation its action, of an answer its outcome, of a timer its name, of a fork its original. */
   readonly summary: string | null;
 }
 
@@ -66,6 +66,12 @@ function toMessage(m: JsonObject): HistoryMessage {
     nid: text('nid'),
     plannedAt: time('planned'),
     bornAt: time('born'),
-    summary: text('name') ?? text('action') ?? text('outcome') ?? text('timer'),
+    summary: text('name') ?? text('action') ?? text('outcome') ?? text('timer') ?? forkText(m['forked']),
   };
+}
+
+function forkText(forked: Json | undefined): string | null {
+  if (forked === undefined || !isObject(forked)) return null;
+  const { execution, rev } = forked as { readonly execution: string; readonly rev: number };
+  return `fork of ${execution} at ${rev}`;
 }

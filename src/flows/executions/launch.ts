@@ -4,10 +4,10 @@ import type { FlowMessage, LaunchBody } from '../../contract/flow-messages.ts';
 import type { Blank } from '../../contract/flows.ts';
 import { type Db, onPool, sql } from '../../kernel/sql.ts';
 import { blankState } from '../interpreter/state.ts';
-import type { FlowRow, LoadedFlow } from './loaded-flow.ts';
+import { type FlowRow, functionsOf, type LoadedFlow } from './loaded-flow.ts';
 import { flowsOf } from './load.ts';
-import { bytesOf, type Memory, noTally } from './memory.ts';
-import { launchOf } from './read-message.ts';
+import { bytesOf, type Memory, noTally, noTrackers } from './memory.ts';
+import { launchOf } from './revisions/read-message.ts';
 
 /** Keys are indexed. */
 const maxKeyChars = 255;
@@ -34,11 +34,20 @@ function blank(id: string, { launch, flow }: Extract<Resolved, { ok: true }>) {
     isStored: false,
     state: blankState,
     tally: noTally,
-    trackers: {},
+    trackers: noTrackers,
     deltaChars: 0,
     snapshotChars: 0,
   };
-  return { id, rev: 0, owner: null, epoch: 0, over: false, bytes: bytesOf(memory), sealed: memory };
+  return {
+    id,
+    rev: 0,
+    owner: null,
+    epoch: 0,
+    over: false,
+    bytes: bytesOf(memory),
+    functions: functionsOf(flow),
+    sealed: memory,
+  };
 }
 
 /** One statement for all of them, and a second one if a version is not known to this process yet. */
@@ -47,9 +56,7 @@ export async function resolveLaunches(
   launches: readonly FlowMessage[],
 ): Promise<Resolved[]> {
   const bodies = launches.map(launchOf);
-  const wanted = new Map(
-    bodies.flatMap((body) => (body === undefined ? [] : [[`${body.flow}/${body.version ?? ''}`, body] as const])),
-  );
+  const wanted = new Map(bodies.flatMap((body) => (body === undefined ? [] : [[keyOf(body), body] as const])));
   const rows = await findFlows(onPool(pool), [...wanted.values()]);
   const flows = await flowsOf({ pool }, rows);
   const byName = new Map<string, Resolved>();
@@ -57,10 +64,14 @@ export async function resolveLaunches(
   return bodies.map((body) => {
     if (body === undefined) return bad('the launch needs the name of a flow');
     if ((body.key?.length ?? 0) > maxKeyChars) return bad(`a key has at most ${maxKeyChars} characters`);
-    const found = byName.get(`${body.flow}/${body.version ?? ''}`);
+    const found = byName.get(keyOf(body));
     if (found === undefined || !found.ok) return found ?? bad('the launch needs the name of a flow');
     return { ...found, launch: body };
   });
+}
+
+function keyOf({ flow, version, fork }: LaunchBody): string {
+  return `${fork?.flowId ?? flow}/${version ?? ''}`;
 }
 
 function bad(detail: string): Resolved {
@@ -87,8 +98,13 @@ function findFlows(db: Db, launches: readonly LaunchBody[]): Promise<Named[]> {
            case when u.version is null or u.version = f.version then f.version
                 else (select v.version from flow_version v where v.flow_id = f.id and v.version = u.version) end as version
       from unnest(${launches.map(({ flow }) => flow.replaceAll('\0', ''))}::text[],
+                  ${launches.map(({ fork }) => fork?.flowId ?? null)}::uuid[],
                   ${launches.map(({ version }) => version ?? null)}::integer[])
-           with ordinality as u (name, version, n)
-      left join flow f on f.name = u.name and f.deleted_at is null
+           with ordinality as u (name, flow_id, version, n)
+      left join lateral (
+        select * from flow where flow.name = u.name and flow.deleted_at is null and u.flow_id is null
+         union all
+        select * from flow where flow.id = u.flow_id
+      ) as f on true
      order by u.n`);
 }

@@ -7,8 +7,8 @@ import { type Delta, foldDeltas } from '../interpreter/delta.ts';
 import { blankState, type FlowState } from '../interpreter/state.ts';
 import { isObject, type Json, type JsonObject } from '../json.ts';
 import { deltaOf, type Entry } from './entry.ts';
-import { type FlowRow, type LoadedFlow, loadFlow, missingFlows, withDocument } from './loaded-flow.ts';
-import { bytesOf, commitFormat, type Memory, tallyOf } from './memory.ts';
+import { type FlowRow, functionsOf, type LoadedFlow, loadFlow, missingFlows, withDocument } from './loaded-flow.ts';
+import { bytesOf, commitFormat, type Memory, noTrackers, tallyOf } from './memory.ts';
 import { unseal } from './sealing.ts';
 
 type Reading = Pick<EngineContext, 'pool' | 'secrets'>;
@@ -109,9 +109,19 @@ function toExecution({ secrets }: Reading, row: ExecutionRow, base: LoadedFlow):
     state,
     ...chars,
     tally: tallyOf(flow.parsed.ok ? flow.parsed.flow : null, state.nodes),
-    trackers: Object.fromEntries((row.trackers ?? []).map(({ name, topic }) => [name, topic])),
+    trackers:
+      row.trackers === null ? noTrackers : Object.fromEntries(row.trackers.map(({ name, topic }) => [name, topic])),
   };
-  return { id, rev, owner, epoch, over: row.status > 2, bytes: bytesOf(memory), sealed: memory };
+  return {
+    id,
+    rev,
+    owner,
+    epoch,
+    over: row.status > 2,
+    bytes: bytesOf(memory),
+    functions: functionsOf(flow),
+    sealed: memory,
+  };
 }
 
 /** Executions that a newer release has written are refused, not misread. */

@@ -8,6 +8,7 @@ import type { Pool } from 'pg';
 import { isObject, type JsonObject } from '../json.ts';
 import { parseFlow } from '../language/parse-flow.ts';
 import type { Flow } from '../language/step.ts';
+import type { Swapped } from '../interpreter/run.ts';
 
 export interface LoadedFlow {
   readonly flowId: string;
@@ -16,7 +17,27 @@ export interface LoadedFlow {
   /** Whose stash and configuration its tasks use. */
   readonly projectId: string | null;
   readonly document: JsonObject;
-  readonly parsed: { readonly ok: true; readonly flow: Flow } | { readonly ok: false; readonly detail: string };
+  readonly parsed: ParsedDocument;
+}
+
+type ParsedDocument =
+  | { readonly ok: true; readonly flow: Flow; readonly functions: readonly string[] }
+  | { readonly ok: false; readonly detail: string };
+
+/** Functions that conductors host. */
+export function functionsOf({ parsed }: LoadedFlow): readonly string[] {
+  return parsed.ok ? parsed.functions : [];
+}
+
+/** The flow with another document, which is valid. */
+export function swapFlow(base: LoadedFlow, { flow, document }: Swapped): LoadedFlow {
+  return { ...base, document, parsed: { ok: true, flow, functions: findFunctions(flow) } };
+}
+
+function findFunctions({ byPosition }: Flow): readonly string[] {
+  const names = new Set<string>();
+  for (const step of byPosition.values()) if (step.verb === 'task' && step.work.kind === 'hosted') names.add(step.name);
+  return [...names];
 }
 
 export type FlowRow = {
@@ -30,10 +51,12 @@ export type FlowRow = {
 /** Versions of flows that a process keeps parsed, per tenant. */
 const maxFlows = 1_000;
 
-const caches = new WeakMap<Pool, Map<string, LoadedFlow['parsed'] & { readonly document: JsonObject }>>();
+type Parsed = ParsedDocument & { readonly document: JsonObject };
+
+const caches = new WeakMap<Pool, Map<string, Parsed>>();
 
 function cacheOf(pool: Pool) {
-  const cache = caches.get(pool) ?? new Map<string, LoadedFlow['parsed'] & { readonly document: JsonObject }>();
+  const cache = caches.get(pool) ?? new Map<string, Parsed>();
   caches.set(pool, cache);
   return cache;
 }
@@ -66,10 +89,10 @@ export function withDocument(base: LoadedFlow, document: unknown): LoadedFlow {
   return { ...base, document: own, parsed };
 }
 
-function parseDocument(value: unknown): LoadedFlow['parsed'] & { readonly document: JsonObject } {
+function parseDocument(value: unknown): Parsed {
   const document = isObject(value) ? value : {};
   const parsed = parseFlow(value);
-  if (parsed.ok) return { ok: true, flow: parsed.flow, document };
+  if (parsed.ok) return { ok: true, flow: parsed.flow, functions: findFunctions(parsed.flow), document };
   const [{ path, message } = { path: '', message: '' }] = parsed.faults;
   const detail = `this release cannot read the document of the flow: ${path} ${message}`;
   return { ok: false, detail, document };

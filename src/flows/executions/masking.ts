@@ -4,22 +4,58 @@ import type { Flow } from '../language/step.ts';
 
 export const mask = '•••';
 
+/** Shorter texts, and smaller numbers, occur by chance: they are masked only at the places of sealed fields. */
+const minSecretChars = 4;
+const minSecretNumber = 1_000;
+
 /**
- * Replaces the values of sealed fields in any value that may hold fields: a state, a delta, an input. A field is recognized by its path
- * after `f`, or by its whole path inside an object of fields, because frames, undo entries and inputs hold copies of fields.
+ * Replaces the values of sealed fields in any value that may hold some: a state, a delta, an input. They are found by their path inside
+ * any object, because frames, undo entries and inputs hold copies of fields, and by their value, because tasks get them under other
+ * names. `fields`: the fields of the execution, if the value itself does not hold them.
  */
-export function maskSealed<T>(flow: Pick<Flow, 'sealed'>, value: T): T {
+export function maskSealed<T>(flow: Pick<Flow, 'sealed'>, value: T, fields: JsonObject = {}): T {
   if (flow.sealed.length === 0) return value;
   const paths = flow.sealed.map((path) => path.replace(/^f\./, '').split('.'));
-  return maskIn(value as Json, paths) as T;
+  const secrets = new Set<string | number>();
+  collectSecrets(fields, paths, secrets);
+  collectSecrets(value as Json, paths, secrets);
+  return maskIn(value as Json, paths, [...secrets]) as T;
 }
 
-function maskIn(value: Json, paths: readonly (readonly string[])[]): Json {
-  if (isList(value)) return value.map((item) => maskIn(item, paths));
-  if (!isObject(value)) return value;
-  let masked: JsonObject = value;
-  for (const path of paths) masked = maskPath(masked, path);
-  return Object.fromEntries(Object.entries(masked).map(([key, item]) => [key, maskIn(item, paths)]));
+type Paths = readonly (readonly string[])[];
+
+function collectSecrets(value: Json, paths: Paths, secrets: Set<string | number>): void {
+  if (isList(value)) for (const item of value) collectSecrets(item, paths, secrets);
+  if (!isObject(value)) return;
+  for (const path of paths) for (const scalar of scalarsOf(valueAt(value, path))) secrets.add(scalar);
+  for (const inner of Object.values(value)) collectSecrets(inner, paths, secrets);
+}
+
+function valueAt(object: JsonObject, path: readonly string[]): Json {
+  let value: Json = object;
+  for (const key of path) {
+    if (!isObject(value) || !Object.hasOwn(value, key)) return null;
+    value = value[key] ?? null;
+  }
+  return value;
+}
+
+function scalarsOf(value: Json): (string | number)[] {
+  if (typeof value === 'string') return value.length >= minSecretChars && value !== mask ? [value] : [];
+  if (typeof value === 'number') return Math.abs(value) >= minSecretNumber ? [value] : [];
+  if (isList(value)) return value.flatMap(scalarsOf);
+  return isObject(value) ? Object.values(value).flatMap(scalarsOf) : [];
+}
+
+function maskIn(value: Json, paths: Paths, secrets: readonly (string | number)[]): Json {
+  if (isList(value)) return value.map((item) => maskIn(item, paths, secrets));
+  if (isObject(value)) {
+    const masked = paths.reduce<JsonObject>(maskPath, value);
+    return Object.fromEntries(Object.entries(masked).map(([key, item]) => [key, maskIn(item, paths, secrets)]));
+  }
+  if (typeof value === 'number') return secrets.includes(value) ? mask : value;
+  if (typeof value !== 'string') return value;
+  return secrets.reduce<string>((text, secret) => text.replaceAll(String(secret), mask), value);
 }
 
 /** The object with the value at a path replaced, if it has one. */

@@ -2,6 +2,7 @@
 import type { Execution } from '../../contract/flows.ts';
 import type { Delta } from '../interpreter/delta.ts';
 import type { FlowNode, FlowState } from '../interpreter/state.ts';
+import { type Json, sizeOf } from '../json.ts';
 import type { Flow } from '../language/step.ts';
 import type { LoadedFlow } from './loaded-flow.ts';
 
@@ -32,6 +33,8 @@ export interface Tally {
   readonly tasks: number;
   readonly incidents: number;
 }
+
+export const noTrackers: Memory['trackers'] = {};
 
 export const noTally: Tally = { calls: 0, tasks: 0, incidents: 0 };
 
@@ -89,6 +92,11 @@ export function hasMore({ left, isPaused, ending }: FlowState): boolean {
 /** The `calls` of the head row: what a new owner has to repeat. */
 export function callsOf({ state, tally }: Pick<Memory, 'state' | 'tally'>): number {
   return tally.calls + (hasMore(state) ? 1 : 0);
+}
+
+/** Characters of a state as JSON. */
+export function charsOf(state: FlowState): number {
+  return sizeOf(state as unknown as Json, Number.POSITIVE_INFINITY);
 }
 
 /** About how many bytes of memory it takes. */

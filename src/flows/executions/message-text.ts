@@ -2,7 +2,7 @@
 import type { Secrets } from '../../contract/context.ts';
 import type { FlowMessage, LaunchBody } from '../../contract/flow-messages.ts';
 import { type Json, isObject, type JsonObject } from '../json.ts';
-import type { Child } from './run-details.ts';
+import type { Child } from './revisions/run-details.ts';
 import { sealText, unseal } from './sealing.ts';
 
 type Stored = Pick<FlowMessage, 'point' | 'bornMs' | 'actor' | 'body'>;

@@ -14,12 +14,24 @@ export function isSealed({ parsed }: LoadedFlow): boolean {
 
 /** `{"sealed": "…"}`, as JSON. */
 export function sealText(secrets: Sealing, json: string): string {
-  return JSON.stringify({ sealed: secrets.encrypt(Buffer.from(json)).toString('base64') });
+  return JSON.stringify({ sealed: sealed(secrets, json) });
 }
 
-/** The value as it was before it was sealed, if it is sealed. */
+/** A value as the text of `sealed`. */
+export function sealValue(secrets: Sealing, value: Json): string {
+  return sealed(secrets, JSON.stringify(value));
+}
+
+function sealed(secrets: Sealing, json: string): string {
+  return secrets.encrypt(Buffer.from(json)).toString('base64');
+}
+
+/**
+ * The value as it was before it was sealed, if it is sealed. Nothing that is stored here has a member `sealed` of its own: deltas,
+ * states, bodies of messages and works of tasks have fixed members.
+ */
 export function unseal(secrets: Sealing, value: Json): Json {
-  if (!isObject(value) || typeof value['sealed'] !== 'string' || Object.keys(value).length !== 1) return value;
+  if (!isObject(value) || typeof value['sealed'] !== 'string') return value;
   return JSON.parse(secrets.decrypt(Buffer.from(value['sealed'], 'base64')).toString()) as Json;
 }
 

@@ -17,6 +17,8 @@ export interface StoredExecution {
   readonly head: Head;
   readonly flow: Flow;
   readonly document: JsonObject;
+  /** Whether the document is its own, because a part of its tree was swapped. */
+  readonly ownDocument: boolean;
   readonly state: FlowState;
 }
 
@@ -51,7 +53,13 @@ export async function readExecution(
   const { parsed, document } = row.own === null ? base : withDocument(base, row.own);
   if (!parsed.ok) throw new MillraceError('not_supported', parsed.detail);
   const from = row.snapshot === null ? blankState : (unseal(ctx.secrets, row.snapshot) as unknown as FlowState);
-  return { head, flow: parsed.flow, document, state: foldDeltas(readDeltas(entries, ctx.secrets), from) };
+  return {
+    head,
+    flow: parsed.flow,
+    document,
+    ownDocument: row.own !== null,
+    state: foldDeltas(readDeltas(entries, ctx.secrets), from),
+  };
 }
 
 function readRow(db: Db, id: string, rev: number | undefined): Promise<StoredRow | undefined> {

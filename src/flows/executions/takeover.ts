@@ -3,7 +3,7 @@ import type { EngineContext } from '../../contract/context.ts';
 import type { Execution, HostedCall, Member, TimerMark } from '../../contract/flows.ts';
 import { onPool, sql } from '../../kernel/sql.ts';
 import { uuidArray } from '../../postgres/binary-array.ts';
-import { callOf } from './effects-of-run.ts';
+import { callOf } from './revisions/effects-of-run.ts';
 import { hasMore, isAtWork, memoryOf } from './memory.ts';
 
 type TimerRow = { readonly execution: string; readonly name: string; readonly generation: number; readonly due: Date };

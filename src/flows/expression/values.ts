@@ -56,7 +56,11 @@ export class ExpressionError extends Error {
   readonly code: ExpressionErrorCode;
 
   constructor(message: string, code: ExpressionErrorCode = 'expression_error') {
+    // `all` and `exists` catch the error of each item: a stack for each made a fault of a document cost seconds
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(message);
+    Error.stackTraceLimit = stackTraceLimit;
     this.name = 'ExpressionError';
     this.code = code;
   }

@@ -36,6 +36,16 @@ export class Draft {
     this.ending = from.ending;
   }
 
+  /** Takes over a whole state. Only for a draft that began blank. */
+  adopt(state: FlowState): void {
+    for (const [nid, node] of Object.entries(state.nodes)) this.put(nid, node);
+    for (const [key, value] of Object.entries(state.f)) this.setField(key, value);
+    for (const [key, value] of Object.entries(state.store)) this.keep(key, value);
+    Object.assign(this.#ended, state.ended);
+    const { input, ret, early, left, seen, counters, isPaused, ending } = state;
+    Object.assign(this, { input, ret, early, left, seen, counters, isPaused, ending });
+  }
+
   get nodes(): Readonly<Record<string, FlowNode>> {
     return this.#nodes;
   }

@@ -13,11 +13,13 @@ import type { Flow } from '../language/step.ts';
 import type { Delta } from './delta.ts';
 import { Draft } from './draft.ts';
 import type { Effect } from './effects.ts';
+import { fork } from './forking.ts';
 import { hear } from './hearing.ts';
 import { operate, takeAnswer, takeTimer } from './messages.ts';
 import { childEnded, enter, guard, settle } from './node-life.ts';
 import { type Circumstances, flowLimits, Run } from './run.ts';
 import { type FlowState, type Inner, type MessageBody, type Refusal, rootAt } from './state.ts';
+import type { Swapped } from './run.ts';
 import { rulesOf } from './verbs/rules.ts';
 
 export interface FlowMessage {
@@ -34,6 +36,8 @@ export interface Interpreted {
   readonly refused: Refusal | { readonly code: 'internal'; readonly detail: string } | null;
   /** Whether inner messages are left. */
   readonly isMore: boolean;
+  /** A document that the execution follows from now on. */
+  readonly swapped: Swapped | null;
 }
 
 export function interpret(flow: Flow, state: FlowState, message: FlowMessage, how: Circumstances): Interpreted {
@@ -41,7 +45,7 @@ export function interpret(flow: Flow, state: FlowState, message: FlowMessage, ho
     return interpretMessage(flow, state, message, how);
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
-    return { state, delta: {}, effects: [], refused: { code: 'internal', detail }, isMore: false };
+    return { state, delta: {}, effects: [], refused: { code: 'internal', detail }, isMore: false, swapped: null };
   }
 }
 
@@ -49,7 +53,8 @@ function interpretMessage(flow: Flow, state: FlowState, message: FlowMessage, ho
   const draft = new Draft(state);
   const run = new Run(flow, draft, how, rulesOf);
   const refused = isKnown(run, message) ? null : (receive(run, message.body) ?? null);
-  if (refused !== null && state.left.length === 0) return { state, delta: {}, effects: [], refused, isMore: false };
+  if (refused !== null && state.left.length === 0)
+    return { state, delta: {}, effects: [], refused, isMore: false, swapped: null };
   if (refused === null) noteSeen(run, message);
   if (!draft.isPaused && draft.left.length > 0) {
     run.todo.unshift(...draft.left);
@@ -59,7 +64,7 @@ function interpretMessage(flow: Flow, state: FlowState, message: FlowMessage, ho
   // what is left waits, in order
   if (run.todo.length > 0) draft.left = [...draft.left, ...run.todo];
   const isMore = draft.left.length > 0 && !draft.isPaused && draft.ending === null;
-  return { ...draft.finish(), effects: withoutVain(run.effects), refused, isMore };
+  return { ...draft.finish(), effects: withoutVain(run.effects), refused, isMore, swapped: run.swapped };
 }
 
 /** Whether a message came before that nothing but its id makes unique. */
@@ -92,8 +97,7 @@ function receive(run: Run, body: MessageBody): Refusal | undefined {
 function take(run: Run, body: MessageBody): Refusal | undefined {
   switch (body.point) {
     case 'launch':
-      launch(run, body.input);
-      return undefined;
+      return launch(run, body);
     case 'answer':
       return takeAnswer(run, body);
     case 'timer':
@@ -110,12 +114,20 @@ function take(run: Run, body: MessageBody): Refusal | undefined {
 }
 
 /** The fields begin as the input, if that is a mapping. A second launch has no effect. */
-function launch(run: Run, input: Extract<MessageBody, { point: 'launch' }>['input']): void {
+function launch(run: Run, body: Extract<MessageBody, { point: 'launch' }>): Refusal | undefined {
   const { draft } = run;
-  if (draft.counters.visits > 0) return;
+  if (draft.counters.visits > 0) return undefined;
+  if (body.fork !== undefined) {
+    if (body.fork.state.ending !== null)
+      return { code: 'over', detail: 'the forked execution had ended at that revision' };
+    fork(run, body.fork);
+    return undefined;
+  }
+  const { input } = body;
   draft.input = input;
   if (isObject(input)) for (const [key, value] of Object.entries(input)) draft.setField(key, value);
   run.start(null, rootAt);
+  return undefined;
 }
 
 function workOff(run: Run): void {

@@ -2,6 +2,7 @@
 import { setResult } from './fields.ts';
 import { finish, guard, retry, settle, workEnded } from './node-life.ts';
 import { checkSize, type Run } from './run.ts';
+import { swap } from './swapping.ts';
 import type { Operation, Refusal, TaskAnswer } from './state.ts';
 
 function refuse(code: Refusal['code'], detail: string): Refusal {
@@ -82,6 +83,8 @@ export function operate(run: Run, operation: Operation): Refusal | undefined {
       return retryIncident(run, operation.nid);
     case 'skip':
       return skip(run, operation);
+    case 'swap':
+      return swap(run, operation);
     case 'fields':
       for (const [key, value] of Object.entries(operation.fields)) run.draft.setField(key, value);
       return undefined;

@@ -6,7 +6,7 @@ import type { Compiled } from '../expression/expression.ts';
 import { ExpressionError } from '../expression/values.ts';
 import { isObject, type Json, type JsonObject, sizeOf } from '../json.ts';
 import { durationMs } from '../language/read-duration.ts';
-import type { Flow, Step } from '../language/step.ts';
+import type { Flow, Step, TaskWork } from '../language/step.ts';
 import type { Draft } from './draft.ts';
 import type { Effect } from './effects.ts';
 import { resultOf, scopeOf, setResult } from './fields.ts';
@@ -88,8 +88,15 @@ export type HeardEvent =
   | { readonly kind: 'signal'; readonly name: string; readonly payload: Json }
   | { readonly kind: 'entered' | 'left'; readonly tag: string };
 
-export class Run {
+/** A document that was swapped in, and its flow. */
+export interface Swapped {
   readonly flow: Flow;
+  readonly document: JsonObject;
+}
+
+export class Run {
+  #flow: Flow;
+  #swapped: Swapped | null = null;
   readonly draft: Draft;
   readonly how: Circumstances;
   readonly rules: (step: Step) => VerbRules;
@@ -98,10 +105,24 @@ export class Run {
   #chance = 0;
 
   constructor(flow: Flow, draft: Draft, how: Circumstances, rules: (step: Step) => VerbRules) {
-    this.flow = flow;
+    this.#flow = flow;
     this.draft = draft;
     this.how = how;
     this.rules = rules;
+  }
+
+  get flow(): Flow {
+    return this.#flow;
+  }
+
+  get swapped(): Swapped | null {
+    return this.#swapped;
+  }
+
+  /** The execution follows another document from here on. */
+  swapTo(flow: Flow, document: JsonObject): void {
+    this.#flow = flow;
+    this.#swapped = { flow, document };
   }
 
   get nowMs(): number {
@@ -143,7 +164,7 @@ export class Run {
     const links: Record<string, Json> = {};
     for (const [nid, { at, attempt, phase }] of Object.entries(this.draft.nodes)) {
       const step = this.flow.byPosition.get(at);
-      if (step?.verb === 'task' && step.work.kind === 'human' && phase === 'run')
+      if (step?.verb === 'task' && isAnsweredByLink(step.work) && phase === 'run')
         links[step.name] = this.how.link(nid, attempt);
     }
     return links;
@@ -223,6 +244,11 @@ export class Run {
     hash = Math.imul(hash, 2_246_822_507);
     return ((hash ^ (hash >>> 13)) >>> 0) / 2 ** 32;
   }
+}
+
+/** People, and receivers of callbacks, answer by a link. */
+function isAnsweredByLink(work: TaskWork): boolean {
+  return work.kind === 'human' || (work.kind === 'run' && work.callback !== null);
 }
 
 /** The error of a step that an exception stands for. Any other exception is a fault of ours, and is thrown on. */

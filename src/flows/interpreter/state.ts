@@ -159,11 +159,28 @@ export type Operation =
   | { readonly action: 'pause' | 'resume' }
   | { readonly action: 'retry'; readonly nid: string }
   | { readonly action: 'skip'; readonly nid: string; readonly result: Json }
-  | { readonly action: 'fields'; readonly fields: JsonObject };
+  | { readonly action: 'fields'; readonly fields: JsonObject }
+  | {
+      readonly action: 'swap';
+      /** The whole new document. */
+      readonly document: JsonObject;
+      /** Positions of the replaced steps, the same in both documents. */
+      readonly at: readonly string[];
+      /** Stops tasks that are under way inside of them. */
+      readonly force: boolean;
+      readonly fields?: JsonObject;
+    };
+
+/** The state in which an execution begins that is the fork of another one. */
+export interface Fork {
+  readonly state: FlowState;
+  /** Positions of replaced steps. */
+  readonly at?: readonly string[];
+}
 
 /** What comes from outside. */
 export type MessageBody =
-  | { readonly point: 'launch'; readonly input: Json }
+  | { readonly point: 'launch'; readonly input: Json; readonly fork?: Fork }
   | ({ readonly point: 'answer' } & TaskAnswer)
   | { readonly point: 'timer'; readonly name: string; readonly generation: number }
   | { readonly point: 'signal'; readonly name: string; readonly payload: Json }
@@ -180,7 +197,10 @@ export interface Refusal {
     | 'too_early'
     | 'not_paused'
     | 'paused'
-    | 'too_many_signals';
+    | 'too_many_signals'
+    | 'bad_document'
+    | 'task_running'
+    | 'undo_recorded';
   readonly detail: string;
 }
 

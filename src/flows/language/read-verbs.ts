@@ -1,6 +1,8 @@
 /** Reads what is special to each verb. `data` has passed the schema of the verb. */
 import type { PathPart } from '../../kernel/text/path.ts';
 import { documentedKinds } from '../../runtimes/kinds.ts';
+import type { Json } from '../json.ts';
+import { findFormFaults } from '../workitems/form.ts';
 import { readDuration, readMoment } from './read-duration.ts';
 import type { BlockReader, Place } from './reading.ts';
 import type { StepData } from './shapes.ts';
@@ -148,9 +150,7 @@ function readEach(reader: BlockReader, data: StepData<'each'>, base: Attributes,
 function readTask(reader: BlockReader, data: StepData<'task'>, base: Attributes, place: Place): Step {
   const { reading } = reader;
   const fields: Readonly<Record<string, unknown>> = data;
-  const blocks = [...documentedKinds.map(({ kind }) => kind), 'http', 'human'].filter(
-    (kind) => fields[kind] !== undefined,
-  );
+  const blocks = [...documentedKinds.map(({ kind }) => kind), 'human'].filter((kind) => fields[kind] !== undefined);
   if (blocks.length > 1) reading.fault(place.path, `has ${blocks.join(' and ')}: a task has at most one of them`);
   const human = data.human;
   if (human !== undefined && human.assignee === undefined && human.team === undefined)
@@ -176,10 +176,20 @@ function readWork(
 ): TaskWork {
   if (kind === undefined) return { kind: 'hosted' };
   const path = [...place.path, kind];
-  if (kind === 'human') return { kind: 'human', item: reader.reading.value(fields[kind], place, path) };
+  const { reading } = reader;
   const documented = documentedKinds.find((each) => each.kind === kind);
-  const block = documented === undefined ? { kind, ...(fields[kind] as object) } : documented.build(fields[kind]);
-  return { kind: 'run', runtime: kind, block: reader.reading.value(block, place, path) };
+  if (documented === undefined) {
+    const { form = {} } = fields[kind] as { readonly form?: Json };
+    reading.faultsIn([...path, 'form'], findFormFaults(form));
+    return { kind: 'human', item: reading.value(fields[kind], place, path) };
+  }
+  const { callback } = fields[kind] as { readonly callback?: string };
+  return {
+    kind: 'run',
+    runtime: kind,
+    block: reading.value(documented.build(fields[kind]), place, path),
+    callback: callback === undefined ? null : readDuration(reading, callback, place, [...path, 'callback']),
+  };
 }
 
 function readWait(reader: BlockReader, { wait }: StepData<'wait'>, base: Attributes, place: Place): Step {

@@ -8,6 +8,7 @@ import { readCron } from '../../calendar/cron-walk.ts';
 import { zoneFault } from '../../calendar/zone.ts';
 import { faultOf, largestInteger, name, span, text } from '../../documents/fields.ts';
 import { queueFault } from '../../documents/name.ts';
+import { http } from '../../runtimes/http/block.ts';
 import { documentedKinds } from '../../runtimes/kinds.ts';
 import type { Verb } from './step.ts';
 import { targetPattern } from './target.ts';
@@ -122,15 +123,17 @@ export const attributeShape = {
 /** Runtime blocks of tasks, as in job documents. */
 const runtimeShape = Object.fromEntries(documentedKinds.map(({ kind, schema }) => [kind, schema.optional()]));
 
-const httpShape = z
-  .strictObject({
-    method: z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']).optional().describe('Default POST.'),
-    url: z.string().min(1).describe('The address, https unless the installation allows http.'),
-    headers: z.record(z.string(), z.unknown()).optional().describe('Further headers: texts, or `{stash: name}`.'),
-    body: value('Sent as JSON.').optional(),
-    callback: duration('Answered later, within this time, by a link that the request carries.').optional(),
+/** As in job documents. Only a flow can wait for an answer that comes later. */
+const httpShape = http.schema
+  .extend({
+    callback: duration(
+      'The step ends with the answer that comes by the link of the request, within this time.',
+    ).optional(),
   })
-  .meta({ title: 'HTTP', description: 'Send a request. Its result is `{status, headers, body}`.' });
+  .meta({
+    title: 'HTTP',
+    description: 'Send a request. Its result is `{status, headers, body}`, or the answer to `callback`.',
+  });
 
 const humanShape = z
   .strictObject({

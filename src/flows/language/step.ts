@@ -77,8 +77,13 @@ export type EventSpec =
 /** What performs a task. Without a block, it is a function that a conductor hosts under the task's name. */
 export type TaskWork =
   | { readonly kind: 'hosted' }
-  /** A run on a worker. The block holds expressions. */
-  | { readonly kind: 'run'; readonly block: Compiled; readonly runtime: RuntimeBlock['kind'] }
+  /** A run on a worker. The block holds expressions. `callback`: how long to wait for an answer by link; null: the run answers. */
+  | {
+      readonly kind: 'run';
+      readonly block: Compiled;
+      readonly runtime: RuntimeBlock['kind'];
+      readonly callback: Compiled | null;
+    }
   | { readonly kind: 'human'; readonly item: Compiled };
 
 export interface SequenceStep extends Attributes {

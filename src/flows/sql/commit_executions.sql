@@ -3,8 +3,9 @@
 -- Nothing happens, and `lost` or `known` say why, if an execution has not the revision that the caller has seen, if a new one exists
 -- already, or if an execution has the key of a new one. The caller repeats the call without these.
 --
--- p_seen are executions that a refused message has left as they were: their revision is compared, and not locked. A refusal that was
--- right at that revision stays right, whatever is committed meanwhile.
+-- p_seen are executions that a message has left as they were: their revision is compared, and not locked. What was right at that
+-- revision stays right, whatever is committed meanwhile. A conductor that becomes the owner by such a message names the execution in
+-- p_ids, with 0 steps and the epoch that it has seen, so that one of two rivals becomes it.
 --
 -- Each part may be left out, and then costs nothing. The caller orders p_ids by id, and new executions by key.
 --
@@ -13,7 +14,7 @@
 create or replace function commit_executions(
   p_member uuid, p_commit uuid, p_at timestamptz, p_format smallint,
   p_seen uuid[] default null, p_seen_revs integer[] default null,
-  p_ids uuid[] default null, p_revs integer[] default null, p_steps integer[] default null,
+  p_ids uuid[] default null, p_revs integer[] default null, p_epochs integer[] default null, p_steps integer[] default null,
   p_statuses smallint[] default null, p_calls integer[] default null, p_tasks integer[] default null,
   p_new_ids uuid[] default null, p_new_steps integer[] default null, p_new_statuses smallint[] default null,
   p_new_calls integer[] default null, p_new_tasks integer[] default null, p_new_flows uuid[] default null,
@@ -57,11 +58,13 @@ declare
   v_created uuid[]; v_created_bodies text[]; v_run_gates uuid[];
 begin
   select array_agg(u.id) into lost
-    from (select * from unnest(p_ids || p_seen, p_revs || p_seen_revs) as u (id, rev)
+    from (select * from unnest(p_ids, p_revs, p_epochs) as u (id, rev, epoch)
           union all
-          select n.id, null from unnest(p_new_ids) as n (id)) as u
+          select *, null from unnest(p_seen, p_seen_revs)
+          union all
+          select n.id, null, null from unnest(p_new_ids) as n (id)) as u
     left join execution e on e.id = u.id
-   where e.rev is distinct from u.rev;
+   where e.rev is distinct from u.rev or e.epoch <> u.epoch;
   if p_new_keys is not null then
     select array_agg(u.id), array_agg(e.id) into known, holders
       from unnest(p_new_ids, p_new_keys) as u (id, key)
@@ -75,8 +78,9 @@ begin
        set rev = e.rev + u.steps, commit_id = p_commit, status = u.status, calls = u.calls, tasks = u.tasks, updated_at = p_at,
            epoch = case when e.owner = p_member then e.epoch else e.epoch + 1 end, owner = p_member,
            ended_at = case when u.status > 2 then p_at end
-      from unnest(p_ids, p_revs, p_steps, p_statuses, p_calls, p_tasks) as u (id, rev, steps, status, calls, tasks)
-     where e.id = u.id and e.rev = u.rev;
+      from unnest(p_ids, p_revs, p_epochs, p_steps, p_statuses, p_calls, p_tasks)
+           as u (id, rev, epoch, steps, status, calls, tasks)
+     where e.id = u.id and e.rev = u.rev and e.epoch = coalesce(u.epoch, e.epoch);
     get diagnostics v_count = row_count;
     if v_count < cardinality(p_ids) then
       raise exception 'another conductor has committed meanwhile' using errcode = 'serialization_failure';
@@ -134,8 +138,10 @@ begin
     on conflict (execution_id, name) do update set topic = excluded.topic;
   end if;
   if p_done_nids is not null then
-    delete from workitem w using unnest(p_done_ids, p_done_nids, p_done_attempts) as u (id, nid, attempt)
-     where w.execution_id = u.id and w.nid = u.nid and w.attempt = u.attempt;
+    -- kept with its execution, so that a second answer is told that the task has ended
+    update workitem w set ended_at = p_at
+      from unnest(p_done_ids, p_done_nids, p_done_attempts) as u (id, nid, attempt)
+     where w.execution_id = u.id and w.nid = u.nid and w.attempt = u.attempt and w.ended_at is null;
   end if;
   if p_item_ids is not null then
     insert into workitem (id, execution_id, nid, attempt, name, title, assignee, team, form, input, due_at, created_at)

@@ -1,7 +1,7 @@
--- Stops runs whose nodes do not want an answer any more. A queued run ends at once, and its answer is in the node's inbox. A running one is
+-- Stops runs whose nodes do not want an answer any more. A queued run ends at once, and its node is told (tell_nodes). A running one is
 -- marked, and its worker kills it.
 --
--- Returns the workers, runs and leases to kill, the events to append, the permits to give back, and the executions with an answer. The
+-- Returns the workers, runs and leases to kill, the events to append, the permits to give back, and the executions that were told. The
 -- caller passes the permits to work_gates.
 --
 -- Locks: live by id, inbox (rows that are inserted).
@@ -31,15 +31,5 @@ begin
   cancelled := v_done.cancelled;
   bodies := v_done.bodies;
   permits := v_done.permits;
-  if cancelled is not null then
-    select send_to_executions(
-             array_agg(n.execution_id), array_agg(concat('answer/', n.nid, '/', n.attempt)),
-             array_agg(json_build_object(
-               'point', 'answer', 'bornMs', (extract(epoch from p_at) * 1000)::bigint, 'actor', null, 'body',
-               json_build_object('point', 'answer', 'nid', n.nid, 'attempt', n.attempt, 'outcome',
-                                 json_build_object('kind', 'cancelled')))), p_at)
-      into answered
-      from node_run n
-     where n.run_id = any (cancelled);
-  end if;
+  answered := array(select n.execution_id from node_run n where n.run_id = any (v_done.cancelled));
 end $$;

@@ -8,6 +8,7 @@
  * 1. Years pass in milliseconds: `skip` fires every timer on the way, in order, at its own time.
  * 2. `crash` rebuilds the execution from its commits, as a conductor does after a crash. Nothing may change by it.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { MillraceError } from '../../errors.ts';
 import { parseDuration } from '../../kernel/text/duration.ts';
 import { type Delta, foldDeltas } from '../interpreter/delta.ts';
@@ -17,6 +18,8 @@ import { blankState, type FlowError, type FlowState, type MessageBody, type Oper
 import type { Json, JsonObject } from '../json.ts';
 import { parseFlow } from '../language/parse-flow.ts';
 import type { Flow } from '../language/step.ts';
+import { checkAnswer } from '../workitems/form.ts';
+import { entriesOf, type TimelineEntry } from './timeline.ts';
 
 /**
  * A task's function. What it throws is the error of the task: its `code`, or `error`. It may declare the type of its input:
@@ -25,18 +28,29 @@ import type { Flow } from '../language/step.ts';
 export type TestTask = {
   run(
     input: Json,
-    context: { readonly attempt: number; readonly key: string; readonly nowMs: number },
+    context: {
+      readonly attempt: number;
+      readonly key: string;
+      readonly nowMs: number;
+      /** The link of a request with a callback. */
+      readonly answerUrl: string | null;
+    },
   ): Json | undefined | Promise<Json | undefined>;
 }['run'];
 
 export interface TestFlowOptions {
   readonly input?: Json;
-  /** By name. A task without a function waits until the test calls `answer` or `fail`. */
+  /**
+   * By name. A task without a function waits until the test calls `answer` or `fail`. So does a request with a callback: its function
+   * stands for the request, and what it returns is ignored.
+   */
   readonly tasks?: Readonly<Record<string, TestTask>>;
   /** Other flows that `call` starts, by name. */
   readonly flows?: Readonly<Record<string, TestTask>>;
   /** When the execution is launched. Default: the beginning of 2026. */
   readonly now?: Date;
+  /** Ends a long `skip`. */
+  readonly signal?: AbortSignal;
 }
 
 export type FlowStatus = 'waiting' | 'paused' | 'incident' | 'done' | 'failed' | 'cancelled';
@@ -55,12 +69,16 @@ export interface OpenStep {
 type TaskEffect = Extract<Effect, { kind: 'task' }>;
 type LaunchEffect = Extract<Effect, { kind: 'launch' }>;
 
+/** Timers after which a skip lets other work of the process happen, such as Ctrl-C. */
+const timersPerTurn = 100;
+
 export class FlowTest {
   readonly #flow: Flow;
   readonly #options: TestFlowOptions;
   readonly #deltas: Delta[] = [];
   readonly #calls: { readonly task: string; readonly input: Json }[] = [];
   readonly #signals: { readonly to: string; readonly name: string; readonly payload: Json }[] = [];
+  readonly #timeline: TimelineEntry[] = [];
   #state: FlowState = blankState;
   #open: TaskEffect[] = [];
   #nowMs: number;
@@ -112,6 +130,11 @@ export class FlowTest {
     return this.#signals;
   }
 
+  /** What happened, in order, with the time of the test's clock. */
+  get timeline(): readonly TimelineEntry[] {
+    return this.#timeline;
+  }
+
   /** The tasks, waits and incidents at which the execution stands. */
   get open(): readonly OpenStep[] {
     return Object.entries(this.#state.nodes).flatMap(([node, { at, phase, children, error = null }]) => {
@@ -126,9 +149,17 @@ export class FlowTest {
     await this.#send({ point: 'signal', name, payload });
   }
 
-  /** Answers a task that has no function, such as a human task. */
+  /** Answers a task that has no function, such as a human task, whose form must fit. */
   async answer(task: string, result: Json = null): Promise<void> {
-    await this.#answer(task, { kind: 'done', result });
+    const form = this.#open.find(({ name }) => name === task)?.work;
+    const checked = checkAnswer(form?.kind === 'human' ? (form.item['form'] ?? {}) : {}, result);
+    if (!checked.ok) {
+      const list = checked.faults.map(({ path, message }) => `${path} ${message}`.trim());
+      throw new MillraceError('bad_request', `The answer to ${task} is not valid: ${list.join('; ')}`, {
+        faults: checked.faults,
+      });
+    }
+    await this.#answer(task, { kind: 'done', result: checked.answer });
   }
 
   /** Lets a task fail that has no function. */
@@ -157,9 +188,12 @@ export class FlowTest {
     const parsed = parseDuration(duration);
     if (!parsed.ok) throw new MillraceError('bad_request', `skip: ${duration} ${parsed.message}`);
     const untilMs = this.#nowMs + parsed.ms;
+    let fired = 0;
     for (let next = this.#nextTimer(untilMs); next !== undefined; next = this.#nextTimer(untilMs)) {
       this.#nowMs = Math.max(this.#nowMs, next.dueMs);
       await this.#send({ point: 'timer', name: next.name, generation: next.generation });
+      if (++fired % timersPerTurn === 0) await nextTurn();
+      this.#options.signal?.throwIfAborted();
     }
     this.#nowMs = untilMs;
   }
@@ -193,6 +227,8 @@ export class FlowTest {
     this.#messages += 1;
     const result = interpret(this.#flow, this.#state, { id: `m${this.#messages}`, body }, this.#circumstances());
     if (result.refused?.code === 'internal') throw new Error(result.refused.detail);
+    const change = { flow: this.#flow, body, before: this.#state, after: result.state, effects: result.effects };
+    if (result.refused === null) this.#timeline.push(...entriesOf(change).map((entry) => ({ at: this.now, ...entry })));
     this.#state = result.state;
     this.#deltas.push(result.delta);
     return result;
@@ -229,7 +265,10 @@ export class FlowTest {
       this.#open.push(call);
       return [];
     }
-    return [await this.#perform(run, call, call.input)];
+    const answer = await this.#perform(run, call, call.input);
+    if (answerUrlOf(call) === null || answer.outcome.kind === 'failed') return [answer];
+    this.#open.push(call);
+    return [];
   }
 
   async #runFlow(call: LaunchEffect): Promise<MessageBody[]> {
@@ -243,10 +282,16 @@ export class FlowTest {
     return [await this.#perform(run, call, call.input)];
   }
 
-  async #perform(run: TestTask, { nid, attempt }: TaskEffect | LaunchEffect, input: Json): Promise<MessageBody> {
-    const key = `${nid}/${attempt}`;
+  async #perform(
+    run: TestTask,
+    call: TaskEffect | LaunchEffect,
+    input: Json,
+  ): Promise<Extract<MessageBody, { point: 'answer' }>> {
+    const { nid, attempt } = call;
+    const answerUrl = call.kind === 'task' ? answerUrlOf(call) : null;
     try {
-      const result = (await run(input, { attempt, key, nowMs: this.#nowMs })) ?? null;
+      const key = `${nid}/${attempt}`;
+      const result = (await run(input, { attempt, key, nowMs: this.#nowMs, answerUrl })) ?? null;
       return { point: 'answer', nid, attempt, outcome: { kind: 'done', result } };
     } catch (error) {
       const code = codeOf(error);
@@ -261,6 +306,11 @@ export class FlowTest {
     this.#open = this.#open.filter((call) => call.nid !== nid || call.attempt !== attempt);
     return isOpen ? [{ point: 'answer', nid, attempt, outcome: { kind: 'cancelled' } }] : [];
   }
+}
+
+function answerUrlOf({ work }: TaskEffect): string | null {
+  const url = work.kind === 'run' ? work.block['answer_url'] : undefined;
+  return typeof url === 'string' ? url : null;
 }
 
 function codeOf(error: unknown): string {

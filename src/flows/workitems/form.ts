@@ -45,6 +45,33 @@ export function findFormFaults(form: Json): Fault[] {
   ];
 }
 
+/** A field of a form, for those who draw it. */
+export interface FormField {
+  readonly name: string;
+  readonly type: FieldType | 'choice';
+  readonly label: string;
+  readonly required: boolean;
+  readonly choices: readonly Json[];
+  /** Left out: there is none. */
+  readonly default?: Json;
+}
+
+/** The fields of a form in order, short forms written out. */
+export function describeForm(form: Json): FormField[] {
+  return Object.entries(isObject(form) ? form : {}).map(([name, written]) => {
+    const { type, isRequired: required, choices, standard } = fieldOf(written);
+    const label = isObject(written) ? memberOf(written, 'label') : undefined;
+    return {
+      name,
+      type: choices === null ? (type ?? 'text') : 'choice',
+      label: typeof label === 'string' ? label : name,
+      required,
+      choices: choices ?? [],
+      ...(standard !== undefined && { default: standard }),
+    };
+  });
+}
+
 /** Checks an answer against a form. Without fields, any answer is valid. Paths are those of the answer's fields. */
 export function checkAnswer(form: Json, answer: Json): CheckedAnswer {
   const fields = isObject(form) ? Object.entries(form) : [];

@@ -40,7 +40,7 @@ export interface WorkitemFilter {
 
 const columns = sql`
          w.id, w.execution_id as execution, coalesce(f.name, '') as flow, w.nid, w.attempt, w.name, w.title, w.assignee, w.team,
-         w.form, w.input, w.due_at as "dueAt", w.created_at as "createdAt", w.ended_at as "endedAt"`;
+         w.due_at as "dueAt", w.created_at as "createdAt", w.ended_at as "endedAt"`;
 const joins = sql`
     left join execution e on e.id = w.execution_id
     left join flow f on f.id = e.flow_id`;
@@ -51,8 +51,17 @@ function claimColumns(at: Date) {
          case when w.claimed_until > ${at} then w.claimed_until end as "claimedUntil"`;
 }
 
-/** Work items that wait for an answer, the oldest first. */
-export function listOpenWorkitems(db: Db, filter: WorkitemFilter, at: Date): Promise<Workitem[]> {
+/** Characters of forms and titles in one page. */
+const maxPageChars = 1024 * 1024;
+
+export interface WorkitemPage {
+  /** Without their inputs. */
+  readonly items: readonly Workitem[];
+  readonly hasMore: boolean;
+}
+
+/** Work items that wait for an answer, the oldest first. A page ends at its limit, or with the first item beyond a megabyte. */
+export async function listOpenWorkitems(db: Db, filter: WorkitemFilter, at: Date): Promise<WorkitemPage> {
   const { assignee, team, execution, mine, cursor, limit } = filter;
   const conditions = [
     sql`w.ended_at is null`,
@@ -66,17 +75,29 @@ export function listOpenWorkitems(db: Db, filter: WorkitemFilter, at: Date): Pro
         ]),
     ...(cursor === undefined ? [] : [sql`w.id > ${cursor}`]),
   ];
-  return db.rows<Workitem>(sql`
-    select ${columns}, ${claimColumns(at)}
-      from workitem w ${joins}
-     where ${allOf(conditions)}
+  const rows = await db.rows<Workitem & { found: number }>(sql`
+    with page as materialized (
+      select w.id, octet_length(w.form::text) + octet_length(w.title) as chars
+        from workitem w
+       where ${allOf(conditions)}
+       order by w.id
+       limit ${limit + 1}
+    ),
+    cut as (
+      select id, sum(chars) over (order by id) - chars as chars_before, count(*) over ()::integer as found from page
+    )
+    select ${columns}, null::json as input, w.form, ${claimColumns(at)}, cut.found
+      from cut
+      join workitem w on w.id = cut.id ${joins}
+     where cut.chars_before < ${maxPageChars}
      order by w.id
      limit ${limit}`);
+  return { items: rows, hasMore: rows.length < (rows[0]?.found ?? 0) };
 }
 
 export function findWorkitem(db: Db, id: string, at: Date): Promise<Workitem | undefined> {
   return db.maybeOne<Workitem>(sql`
-    select ${columns}, ${claimColumns(at)}
+    select ${columns}, w.input, w.form, ${claimColumns(at)}
       from workitem w ${joins}
      where w.id = ${id}`);
 }
@@ -88,7 +109,7 @@ export function findWorkitemOf(
   at: Date,
 ): Promise<Workitem | undefined> {
   return db.maybeOne<Workitem>(sql`
-    select ${columns}, ${claimColumns(at)}
+    select ${columns}, w.input, w.form, ${claimColumns(at)}
       from workitem w ${joins}
      where w.execution_id = ${execution} and w.nid = ${nid} and w.attempt = ${attempt}`);
 }

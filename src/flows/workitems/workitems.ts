@@ -19,6 +19,7 @@ import {
   setClaim,
   type Workitem,
   type WorkitemFilter,
+  type WorkitemPage,
 } from './queries.ts';
 
 export type { Workitem, WorkitemFilter } from './queries.ts';
@@ -35,7 +36,7 @@ export interface Person {
 const claimMs = 3_600_000;
 
 /** Those that wait for an answer, the oldest first. */
-export function listWorkitems(ctx: EngineContext, filter: WorkitemFilter): Promise<Workitem[]> {
+export function listWorkitems(ctx: EngineContext, filter: WorkitemFilter): Promise<WorkitemPage> {
   return listOpenWorkitems(onPool(ctx.pool), filter, nowIn(ctx));
 }
 
@@ -43,11 +44,16 @@ export function readWorkitem(ctx: EngineContext, id: string): Promise<Workitem> 
   return requireOpen(onPool(ctx.pool), id, nowIn(ctx));
 }
 
-/** Claims an item for an hour, or renews the claim. Returns the item as it is then. */
-export async function claimWorkitem(ctx: EngineContext, id: string, actor: string): Promise<Workitem> {
+/** Claims an item, by default for an hour, or renews the claim. Returns the item as it is then. */
+export async function claimWorkitem(
+  ctx: EngineContext,
+  id: string,
+  actor: string,
+  forMs: number = claimMs,
+): Promise<Workitem> {
   const db = onPool(ctx.pool);
   const at = nowIn(ctx);
-  const isClaimed = await setClaim(db, id, { actor, at, until: new Date(at.getTime() + claimMs) });
+  const isClaimed = await setClaim(db, id, { actor, at, until: new Date(at.getTime() + forMs) });
   const item = await requireOpen(db, id, at);
   if (!isClaimed) throw claimedByOther(item);
   return item;

@@ -13,8 +13,8 @@ import { loop, pause, type Service, within } from '../../kernel/service.ts';
 import type { Db } from '../../kernel/sql.ts';
 import type { Time } from '../../kernel/time.ts';
 
-/** The rejected credential: a key or a link at the sign-in page, or a key in a header. */
-export type RefusedKind = 'sign-in key' | 'sign-in link' | 'header';
+/** The rejected credential: a key or a link at the sign-in page, a key in a header, or the link of a task of a flow. */
+export type RefusedKind = 'sign-in key' | 'sign-in link' | 'header' | 'answer link';
 
 interface Count {
   readonly kind: RefusedKind;
@@ -25,7 +25,7 @@ interface Count {
   unwritten: number;
 }
 
-/** With three kinds, at most 126 events of about 300 bytes in ten minutes. */
+/** With four kinds, at most 168 events of about 300 bytes in ten minutes. */
 const limits = { periodMs: 10 * 60_000, maxAddresses: 20, stopMs: 1_000 } as const;
 
 export interface RejectedCredentialsOptions {
@@ -109,9 +109,17 @@ const reasons: Readonly<Record<RefusedKind, string>> = {
   'sign-in key': 'the key is not known, or was revoked',
   'sign-in link': 'the link is not known, was used, or is too old',
   header: 'the key is not known, or was revoked',
+  'answer link': 'the link was not made by this installation, or is too old',
+};
+
+const types: Readonly<Record<RefusedKind, string>> = {
+  'sign-in key': 'session.refused',
+  'sign-in link': 'session.refused',
+  header: 'key.refused',
+  'answer link': 'link.refused',
 };
 
 function makeDraft({ kind, address, since, unwritten }: Count): EventDraft {
   const body = { with: kind, reason: reasons[kind], address, count: unwritten, since: since.toISOString() };
-  return { type: kind === 'header' ? 'key.refused' : 'session.refused', subject: null, body };
+  return { type: types[kind], subject: null, body };
 }

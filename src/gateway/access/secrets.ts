@@ -93,7 +93,7 @@ function decryptWith(key: MasterKey, sealed: Buffer): Buffer {
 }
 
 const runPrefix = 'mrt_';
-const linkPrefix = 'mrl_';
+const linkPrefix = 'mra_';
 
 function signRun(key: MasterKey, run: HeldRun, expiresAtMs: number): string {
   return sign(key, runPrefix, JSON.stringify([run.tenant, run.run, run.lease, expiresAtMs]));

@@ -72,15 +72,33 @@ it('a rotated key keeps its topics, and its former secret is accepted for a day'
   expect(await publish(next.key, '/bus/topics/rotated')).toBe(200);
 });
 
-it('a subscriber is removed with the last secret of a rotated key, not with the former one', async () => {
-  const made = await create('/bus/api_tokens', { name: 'kept' });
+/** A token with a subscriber, and the second secret of its key. */
+async function rotatedToken(name: string): Promise<[string, string]> {
+  const made = await create('/bus/api_tokens', { name });
   const { token } = (await made.json()) as { token: string };
   const subscription = { topics: ['kept'], callback: 'https://example.com/' };
   expect((await gateway.fetch('POST', '/bus/subscription', as(token), subscription)).status).toBe(204);
   const listed = (await (await gateway.fetch('GET', '/bus/api_tokens', root)).json()) as Record<string, string>[];
-  const id = listed.find(({ name }) => name === 'kept')?.['token'] ?? '';
+  const id = listed.find((each) => each['name'] === name)?.['token'] ?? '';
   const rotated = await gateway.fetch('POST', `/api/keys/${id}/rotate`, root);
   const { key: next } = (await rotated.json()) as { key: string };
+  return [token, next];
+}
+
+it('a subscriber is removed if both secrets of a rotated key are revoked at the same moment', async () => {
+  for (let round = 0; round < 5; round++) {
+    const secrets = await rotatedToken(`at-once-${round}`);
+    const ended = await Promise.all(
+      secrets.map((secret) => gateway.fetch('DELETE', `/bus/api_tokens/${secret}`, root)),
+    );
+    expect(ended.map(({ status }) => status)).toEqual([204, 204]);
+  }
+  const left = await gateway.fetch('GET', '/bus/subscribers', root);
+  expect(await left.json()).toEqual([]);
+});
+
+it('a subscriber is removed with the last secret of a rotated key, not with the former one', async () => {
+  const [token, next] = await rotatedToken('kept');
   const statusOf = async (secret: string) => (await gateway.fetch('GET', '/bus/subscriber', as(secret))).status;
   expect((await gateway.fetch('DELETE', `/bus/api_tokens/${token}`, root)).status).toBe(204);
   expect([await statusOf(token), await statusOf(next)]).toEqual([401, 200]);

@@ -12,6 +12,7 @@ import { append, keyTopic } from '../../events/append.ts';
 import { parsePart } from '../../http/body.ts';
 import type { Handlers } from '../../http/endpoint.ts';
 import { newId } from '../../kernel/id.ts';
+import type { Db } from '../../kernel/sql.ts';
 import { findKeyFault } from '../../kernel/text/secret-text.ts';
 import { callerOf, hashOf, hashPresented } from '../access/callers.ts';
 import type { GatewayContext } from '../installation/context.ts';
@@ -110,12 +111,21 @@ async function create(context: GatewayContext, { name, token, actor }: NewToken)
 async function revoke(context: GatewayContext, tenant: TenantRow, key: queries.KeyRow, actor: string): Promise<void> {
   const { control, time, hub, callers } = context;
   const at = new Date(time.now());
-  if (!(await queries.hasOtherSecret(control, key, at))) await removeSubscriber(context, tenant, key);
-  await control.transaction(async (tx) => {
+  const end = async (tx: Db): Promise<void> => {
     const row = await queries.revokeKey(tx, key.id, at);
     if (row !== undefined)
       await append(tx, keyTopic, [{ type: 'key.revoked', subject: key.id, body: row }], { actor, at });
+  };
+  const isRevoked = await control.transaction(async (tx) => {
+    if (!(await queries.hasOtherSecret(tx, key, at))) return false;
+    await end(tx);
+    return true;
   });
+  // the subscriber goes first: if it cannot, the token stays, and revoking it can be repeated
+  if (!isRevoked) {
+    await removeSubscriber(context, tenant, key);
+    await control.transaction(end);
+  }
   callers.forget();
   hub.send('revoked', everyone);
 }

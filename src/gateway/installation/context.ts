@@ -1,4 +1,5 @@
 /** The context of the gateway's own handlers. */
+import type { Secrets } from '../../contract/context.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { LogThrottle } from '../../kernel/log-throttle.ts';
 import type { Db } from '../../kernel/sql.ts';
@@ -28,6 +29,8 @@ export interface GatewayContext {
   readonly time: Time;
   readonly log: Log;
   readonly callers: Callers;
+  /** Verifies links by which tasks are answered. */
+  readonly secrets: Pick<Secrets, 'verifyLink'>;
   readonly rejectedCredentials: RejectedCredentials;
   /** The client's address; null outside of a request, and for a request from inside this process. */
   readonly remote: string | null;

@@ -94,14 +94,15 @@ export function findClientKey(
        and (key.id = ${id}::uuid or key.hash = ${hash}::bytea)`);
 }
 
-/** Whether a rotated key has another secret that is valid. */
-export async function hasOtherSecret(db: Db, { id, identity }: KeyRow, at: Date): Promise<boolean> {
-  const { found } = await db.one<{ found: boolean }>(sql`
-    select exists (
-      select from key
-       where coalesce(identity, id) = ${identity} and id <> ${id} and revoked_at is null
-         and (expires_at is null or expires_at > ${at})) as found`);
-  return found;
+/** Whether a rotated key has another secret that is valid. Locks all its secrets, so that no two are revoked at the same moment. */
+export async function hasOtherSecret(tx: Db, { id, identity }: KeyRow, at: Date): Promise<boolean> {
+  const rows = await tx.rows<{ id: string; valid: boolean }>(sql`
+    select id, revoked_at is null and (expires_at is null or expires_at > ${at}) as valid
+      from key
+     where coalesce(identity, id) = ${identity}
+     order by id
+       for update`);
+  return rows.some((row) => row.id !== id && row.valid);
 }
 
 export interface PageById {

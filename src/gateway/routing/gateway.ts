@@ -13,6 +13,7 @@ import { within } from '../../kernel/service.ts';
 import type { TenantRow } from '../../control/queries.ts';
 import { unlessGone } from '../../loader/loader.ts';
 import { accessHandlers } from '../access/keys.ts';
+import { answerTokenIn, openLink, wantsPage, withoutAnswerToken } from '../answers/answer-links.ts';
 import { announcedBody, BodyBudget } from './body-budget.ts';
 import { groupOf, requireGroup } from './capabilities.ts';
 import { rejectOtherTenant } from '../access/callers.ts';
@@ -101,7 +102,7 @@ function explainLoss(error: unknown, { life }: GatewayContext, caller?: Caller):
 }
 
 function logFault(context: GatewayContext, error: unknown, request: Request): void {
-  const path = withoutToken(new URL(request.url).pathname);
+  const path = withoutAnswerToken(withoutToken(new URL(request.url).pathname));
   context.log.error({ err: error, method: request.method, path }, 'request failed');
 }
 
@@ -157,6 +158,12 @@ export class Gateway {
     return toKnownError(explainLoss(error, context, caller), log);
   }
 
+  /** The token is the only credential here. */
+  async #ofLink({ request, remote }: Asked, token: string): Promise<Response> {
+    if (wantsPage(request)) return this.#file(request, '/index.html');
+    return openLink(request, token, { context: this.#options.context, bodies: this.bodies, remote });
+  }
+
   /** Gives up once the database is known to be frozen, within 2 s. */
   async #promptly(asked: Asked): Promise<Response> {
     const { patienceMs, lookMs } = answerTimes;
@@ -189,6 +196,8 @@ export class Gateway {
     let caller: Caller | undefined;
     try {
       refuseUnknownHost(request, this.#options.hostNames);
+      const token = answerTokenIn(asked.url.pathname);
+      if (token !== undefined) return await this.#ofLink(asked, token);
       const { callers, streams } = this.#options.context;
       caller = await this.#identify(asked);
       refuseForeignOrigin(request, caller);
@@ -274,9 +283,13 @@ export class Gateway {
     const page = target.prefixed && !isMachinePath(target.path);
     if (isMachinePath(pathname) && !page) throw new MillraceError('not_found', `nothing is served at ${pathname}`);
     if (!isRead(request)) throw new MillraceError('method_not_allowed', 'a page can only be read');
-    const answer = (await this.#loadFiles())(target.path);
+    return this.#file(request, target.path);
+  }
+
+  async #file(request: Request, path: string): Promise<Response> {
+    const answer = (await this.#loadFiles())(path);
     if (answer !== undefined) return answer(request);
-    throw new MillraceError('not_found', `there is no page at ${pathname}`);
+    throw new MillraceError('not_found', `there is no page at ${path}`);
   }
 
   /** If the folder cannot be read, the next request tries again. */

@@ -7,7 +7,7 @@ import type { Gateway } from './gateway.ts';
 import { isOwnOrigin } from './origin.ts';
 
 const path = /^((?:\/t\/[^/]+)?\/api)\/task_runs\/([^/]+)\/logs$/;
-/** With more unsent bytes the pump waits for the client. */
+/** With more unsent bytes the pump waits for the client, and pings get no answer. */
 const maxBufferedBytes = 1 << 20;
 
 /** Whether a request with an `Upgrade` header is the handshake of a log's WebSocket. */
@@ -26,7 +26,7 @@ export interface LogSocket {
 }
 
 export function makeLogSocket(gateway: Gateway): LogSocket {
-  const server = new WebSocketServer({ noServer: true, maxPayload: 1024 });
+  const server = new WebSocketServer({ noServer: true, maxPayload: 1024, autoPong: false });
   return {
     upgrade(request, socket, head) {
       socket.on('error', () => socket.destroy());
@@ -60,8 +60,14 @@ async function answer(gateway: Gateway, server: WebSocketServer, { request, sock
   if (socket.destroyed) return body.cancel();
   server.handleUpgrade(request, socket, head, (client) => {
     client.on('error', () => client.terminate());
+    client.on('ping', (data: Buffer) => answerPing(client, data));
     void pump(body, client).catch(() => client.terminate());
   });
+}
+
+/** The library would answer every ping, and keep the answers in memory for a client that reads nothing. */
+function answerPing(client: WebSocket, data: Buffer): void {
+  if (client.bufferedAmount < maxBufferedBytes) client.pong(data);
 }
 
 /** Browsers let pages of other origins read a WebSocket, so one that is authenticated by a cookie is checked like a write. */

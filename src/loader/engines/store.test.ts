@@ -12,6 +12,7 @@ import { readMigrations } from '../../postgres/migrate.ts';
 import { addEngine, removeEngine } from './store.ts';
 import { Engines } from './engines.ts';
 
+const run = promisify(execFile);
 const version = '0.2.1-test.1';
 let place: string;
 let home: string;
@@ -51,7 +52,6 @@ describe('add engine', () => {
 
   it('adding accepts a tarball of `npm pack`', async () => {
     const build = await engineBuild({ version });
-    const run = promisify(execFile);
     await run('npm', ['pack', '--pack-destination', place], { cwd: build });
     const migrations = await migrationCount(build);
     const added = await addEngine(home, join(place, `millrace-${version}.tgz`));
@@ -147,6 +147,24 @@ describe('add engine', () => {
         message: textWith('long.yaml is neither a folder nor a tarball'),
       });
     }
+  });
+
+  it('adding refuses a tarball in which a file and a folder have the same name, and leaves nothing behind', async () => {
+    const [tarball, dist] = [join(place, 'both.tar'), join(place, 'package', 'dist')];
+    await mkdir(join(place, 'package'));
+    await writeFile(dist, 'a file');
+    await run('tar', ['-cf', tarball, '-C', place, 'package/dist']);
+    await rm(dist);
+    await mkdir(dist);
+    await writeFile(join(dist, 'engine.js'), 'below a folder');
+    await run('tar', ['-rf', tarball, '-C', place, 'package/dist/engine.js']);
+    await expect(addEngine(home, tarball)).rejects.toMatchObject({
+      code: 'bad_request',
+      message: textWith(
+        'both.tar cannot be unpacked: the name "package/dist/engine.js" in it is too long, or belongs to a file',
+      ),
+    });
+    expect(await inside()).toEqual([]);
   });
 
   it('adding removes files of commands that were killed an hour ago, and keeps younger ones', async () => {

@@ -91,9 +91,27 @@ async function unpackTarball(source: string, room: string): Promise<void> {
     // all files are below one folder, which npm calls `package`
     const inner = path.split('/').slice(1).join('/');
     if (!parts.some((part) => inner === part || inner.startsWith(`${part}/`))) continue;
-    await mkdir(dirname(join(room, inner)), { recursive: true });
-    await writeFile(join(room, inner), data);
+    await writeInside(room, inner, data).catch((error: unknown) => {
+      throw isNameConflict(error) ? unusablePath(source, path, error) : error;
+    });
   }
+}
+
+async function writeInside(room: string, path: string, data: Buffer): Promise<void> {
+  await mkdir(dirname(join(room, path)), { recursive: true });
+  await writeFile(join(room, path), data);
+}
+
+/** The name is too long, or that of both a file and a folder. */
+function isNameConflict(error: unknown): boolean {
+  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+  return code === 'EEXIST' || code === 'EISDIR' || code === 'ENOTDIR' || code === 'ENAMETOOLONG';
+}
+
+function unusablePath(source: string, path: string, cause: unknown): MillraceError {
+  const name = JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
+  const fault = `the name ${name} in it is too long, or belongs to a file and to a folder`;
+  return new MillraceError('bad_request', `${source} cannot be unpacked: ${fault}`, { cause });
 }
 
 async function countMigrations(room: string): Promise<number> {

@@ -120,6 +120,11 @@ describe('tarball', () => {
       });
   });
 
+  it('a tarball of very many entries is refused', async () => {
+    const many = Buffer.concat([...Array.from({ length: 20_001 }, () => entry('package/x', '0')), end]);
+    await expect(readTarball(gzipSync(many))).rejects.toMatchObject({ message: 'it has more than 20000 entries' });
+  });
+
   it('any bytes give files or a clear error, never anything else', async () => {
     const whole = packed('gnu');
     const damaged = fc

@@ -122,11 +122,13 @@ export class ServedTenant<S extends TenantService> {
     if (this.#phase === 'running') this.#service?.wake();
   }
 
-  /** The running service, which is started for it. Undefined: the tenant cannot be served now. */
-  async demand(): Promise<S | undefined> {
+  /**
+   * The running service, which is started for it while `mayOpen`. Undefined: the tenant cannot be served now.
+   */
+  async demand(mayOpen: () => boolean): Promise<S | undefined> {
     if (this.#phase === 'stopping') await this.#under;
     if (this.#phase === 'opening') await this.#under;
-    if (this.#phase === 'resting' && performance.now() >= this.#pausedUntilMs) {
+    if (this.#phase === 'resting' && mayOpen() && performance.now() >= this.#pausedUntilMs) {
       this.#isWoken = true;
       await this.open();
     }
@@ -213,6 +215,8 @@ export class ServedTenant<S extends TenantService> {
   /** Stops the service, if there is one. May be called at any time; never rejects. */
   stop({ deadlineMs, closes = true }: { readonly deadlineMs?: number; readonly closes?: boolean } = {}): Promise<void> {
     const service = this.#service;
+    // opened, but without a service yet: it rests then
+    if (this.#phase === 'opening' && service === undefined) this.#isChanged = true;
     if (this.#phase === 'stopping' || service === undefined) return this.#under;
     this.#phase = 'stopping';
     const { stopMs } = this.#options.times;

@@ -82,10 +82,10 @@ export class ServedTenants<S extends TenantService> {
   /** The running service of a tenant, which is started for it. Undefined: it cannot be served now. */
   async demand(tenantId: string): Promise<S | undefined> {
     if (this.#isStopping) return undefined;
-    if (!this.#tenants.has(tenantId)) await this.#listing;
+    if (!this.#tenants.has(tenantId)) await this.#listing.catch(() => {});
     // a tenant that was just created
     if (!this.#tenants.has(tenantId) && performance.now() - this.#listedMs >= relistEveryMs) await this.#list();
-    return this.#tenants.get(tenantId)?.demand();
+    return this.#tenants.get(tenantId)?.demand(() => !this.#isStopping);
   }
 
   /** The services that run now. */

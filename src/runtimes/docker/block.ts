@@ -13,6 +13,7 @@ export interface DockerWork {
 export const docker = defineKind({
   kind: 'docker',
   isLocal: false,
+  hasVariables: true,
   summary: 'Run in a container.',
   schema: z
     .strictObject({

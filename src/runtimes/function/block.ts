@@ -13,6 +13,7 @@ export interface FunctionWork {
 export const functionKind = defineKind({
   kind: 'function',
   isLocal: true,
+  hasVariables: true,
   summary: 'Run a function.',
   schema: z
     .strictObject({

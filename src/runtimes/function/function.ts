@@ -8,6 +8,7 @@
  */
 import { types } from 'node:util';
 import {
+  type CallFacts,
   failed,
   faulty,
   graceMs,
@@ -42,9 +43,11 @@ export interface NodeContext extends NodeFacts, CallContext {}
 
 /**
  * A function that returns has succeeded, and the returned value is the result; a function that throws has failed. A function that
- * only tasks of jobs use, or only nodes, may declare the narrower type of its context. (TypeScript allows that for methods.)
+ * only tasks of jobs use, only nodes, or only conductors, may declare the narrower type of its context. (TypeScript allows that for methods.)
  */
-export type TaskFunction = { call(input: unknown, context: FunctionContext | NodeContext): unknown }['call'];
+export type TaskFunction = {
+  call(input: unknown, context: FunctionContext | NodeContext | HostedContext): unknown;
+}['call'];
 export type TaskFunctions = Readonly<Record<string, TaskFunction>>;
 
 export interface FunctionOptions {
@@ -121,11 +124,14 @@ export function errorCodeOf(error: unknown): string | undefined {
 
 const maxCodeLength = 200;
 
+/** The context of a function that a conductor hosts. Its signal aborts when the answer is not wanted any more. */
+export interface HostedContext extends CallFacts, CallContext {}
+
 export function contextOf(
-  facts: RunFacts,
+  facts: RunFacts | CallFacts,
   signal: AbortSignal,
   log: CallContext['log'],
-): FunctionContext | NodeContext {
+): FunctionContext | NodeContext | HostedContext {
   return facts.node === null ? { ...facts, instant: new Date(facts.instant), signal, log } : { ...facts, signal, log };
 }
 

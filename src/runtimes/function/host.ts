@@ -12,8 +12,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { types } from 'node:util';
-import type { RunFacts, StreamName } from '../contract.ts';
-import { contextOf, messageOf, stackOf, type TaskFunctions, unknownFunction } from './function.ts';
+import type { CallFacts, RunFacts, StreamName } from '../contract.ts';
+import { contextOf, errorCodeOf, messageOf, stackOf, type TaskFunctions, unknownFunction } from './function.ts';
 import { loadFunctions } from './file.ts';
 import { resultOfValue } from '../task/result.ts';
 import { descriptors, type HostMessage, LineReader, maxReasonLength, type Order, printBytes } from './wire.ts';
@@ -37,7 +37,7 @@ function print(stream: StreamName, data: Buffer): void {
   }
 }
 
-function end(call: Call, state: 'success' | 'failure' | 'error', reason: string | null, returned?: unknown): void {
+function end(call: Call, state: 'success' | 'failure' | 'error', reason: string | null, more: Ending = {}): void {
   if (!call.open) return;
   call.open = false;
   current = undefined;
@@ -45,13 +45,20 @@ function end(call: Call, state: 'success' | 'failure' | 'error', reason: string 
   send({
     end: state,
     reason: tooLong ? `its message has ${reason.length} characters; see the log` : reason,
-    ...resultOfValue(returned),
+    ...resultOfValue(more.returned),
+    ...(more.code === undefined ? {} : { code: more.code }),
   });
+}
+
+interface Ending {
+  readonly returned?: unknown;
+  /** Of the error that it has thrown. */
+  readonly code?: string | undefined;
 }
 
 function fail(call: Call, error: unknown): void {
   if (call.open) print('err', Buffer.from(`${stackOf(error)}\n`));
-  end(call, 'failure', messageOf(error));
+  end(call, 'failure', messageOf(error), { code: errorCodeOf(error) });
 }
 
 /** Diverts output during a call to the log of its run. */
@@ -84,7 +91,7 @@ async function run(functions: TaskFunctions, { name, input, facts }: Called, cal
     const returned = await called(input, contextOf(facts, call.stop.signal, log));
     if (types.isGeneratorObject(returned))
       end(call, 'error', `the function "${name}" returned a generator, whose values nothing would consume`);
-    else end(call, 'success', null, returned);
+    else end(call, 'success', null, { returned });
   } catch (error) {
     fail(call, error);
   }
@@ -93,7 +100,7 @@ async function run(functions: TaskFunctions, { name, input, facts }: Called, cal
 interface Called {
   readonly name: string;
   readonly input: unknown;
-  readonly facts: RunFacts;
+  readonly facts: RunFacts | CallFacts;
 }
 
 function handle(functions: TaskFunctions, order: Order): void {
@@ -126,7 +133,7 @@ async function main(file: string): Promise<void> {
   });
   // the worker has ended, or wants this process to end
   orders.on('close', () => process.exit(0));
-  send({ ready: true });
+  send({ ready: true, functions: JSON.stringify(Object.keys(functions)) });
 }
 
 main(process.argv[2] ?? '').catch((error: unknown) => {

@@ -4,10 +4,11 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
+import { z } from 'zod';
 import { MillraceError } from '../../errors.ts';
 import { newId } from '../../kernel/id.ts';
 import { within } from '../../kernel/service.ts';
-import { failed, graceMs, type Outcome, type Output, type RunFacts } from '../contract.ts';
+import { type CallFacts, failed, graceMs, type Outcome, type Output, type RunFacts } from '../contract.ts';
 import { descriptors, type HostMessage, LineReader, type Order, parseMessage } from './wire.ts';
 import { resultOfText } from '../task/result.ts';
 import { markVariable, preferForOom, TaskProcesses } from '../process/task-processes.ts';
@@ -51,6 +52,8 @@ export class FunctionProcess {
   readonly #reader = new LineReader();
   /** Resolves once the process has ended and all its messages are read. */
   readonly gone: Promise<void>;
+  /** The functions of its file. */
+  names: ReadonlySet<string> = new Set();
   #isGone = false;
   #isDoomed = false;
   #isSpent = false;
@@ -203,7 +206,11 @@ export class FunctionProcess {
     if (isOfLoading ? this.#onLoaded === undefined : this.#call === undefined) throw new Error('out of turn');
     if ('print' in message) this.#print(message);
     else if ('end' in message) this.#settle(outcomeOf(message));
-    else this.#onLoaded?.('refused' in message ? message.refused : undefined);
+    else if ('refused' in message) this.#onLoaded?.(message.refused);
+    else {
+      this.names = namesOf(message.functions);
+      this.#onLoaded?.(undefined);
+    }
   }
 
   /** No more calls; the call under way may finish. */
@@ -240,13 +247,19 @@ export class FunctionProcess {
 }
 
 /** The result is validated, because the process may have written anything. */
-function outcomeOf({ end, reason, result, unkept }: Extract<HostMessage, { end: string }>): Outcome {
+function outcomeOf({ end, reason, result, unkept, code }: Extract<HostMessage, { end: string }>): Outcome {
   const kept = result === undefined ? {} : resultOfText(result);
-  return { state: end, exitCode: null, reason, ...kept, ...(unkept === undefined ? {} : { unkept }) };
+  const more = { ...(unkept !== undefined && { unkept }), ...(code !== undefined && { code }) };
+  return { state: end, exitCode: null, reason, ...kept, ...more };
 }
 
-interface Calling {
-  readonly facts: RunFacts;
+/** The names are validated, because the file's own code has run in that process. */
+function namesOf(text: string): ReadonlySet<string> {
+  return new Set(z.array(z.string()).parse(JSON.parse(text)));
+}
+
+export interface Calling {
+  readonly facts: RunFacts | CallFacts;
   readonly output: Output;
   readonly signal: AbortSignal;
 }

@@ -6,9 +6,9 @@
  */
 import type { Log } from '../../kernel/log.ts';
 import type { Service } from '../../kernel/service.ts';
-import { failed, faulty, mismatch, type Runtime } from '../contract.ts';
+import { failed, faulty, mismatch, type Outcome, type Runtime } from '../contract.ts';
 import { messageOf } from './function.ts';
-import { FunctionProcess } from './process.ts';
+import { type Calling, FunctionProcess } from './process.ts';
 import type { TaskUsers } from '../users/task-users.ts';
 import { Watcher } from '../process/watcher.ts';
 
@@ -25,6 +25,44 @@ export interface FunctionFileOptions {
   readonly log?: Log | undefined;
 }
 
+export interface FunctionFile {
+  /** Its functions, once the service has started. */
+  names(): ReadonlySet<string>;
+  /** Calls a function for a conductor. */
+  call(work: Called, how: Calling): Promise<Outcome>;
+  readonly service: Service;
+}
+
+interface Called {
+  readonly name: string;
+  readonly input: unknown;
+}
+
+/** The functions of a file for a conductor. */
+export function functionFile(options: FunctionFileOptions): FunctionFile {
+  const pool = new Pool(options);
+  return {
+    names: () => pool.names,
+    call: (work, how) => callIn(pool, work, how),
+    service: { name: 'functions', start: () => pool.start(), stop: () => pool.stop() },
+  };
+}
+
+async function callIn(pool: Pool, work: Called, how: Calling): Promise<Outcome> {
+  let process: FunctionProcess | undefined;
+  try {
+    process = await pool.takeFor(how.facts.tenant, how.signal);
+  } catch (error) {
+    return faulty(messageOf(error));
+  }
+  if (process === undefined) return failed('it was stopped before it began');
+  try {
+    return await process.call(work, how);
+  } finally {
+    pool.give(process);
+  }
+}
+
 export function functionProcesses(options: FunctionFileOptions): Runtime & { readonly service: Service } {
   const pool = new Pool(options);
   return {
@@ -33,18 +71,7 @@ export function functionProcesses(options: FunctionFileOptions): Runtime & { rea
     outlives: false,
     async run({ work, facts }, output, signal) {
       if (work.kind !== 'function') return mismatch('function', work);
-      let process: FunctionProcess | undefined;
-      try {
-        process = await pool.takeFor(facts.tenant, signal);
-      } catch (error) {
-        return faulty(messageOf(error));
-      }
-      if (process === undefined) return failed('it was stopped before it began');
-      try {
-        return await process.call({ name: work.name, input: work.input }, { facts, output, signal });
-      } finally {
-        pool.give(process);
-      }
+      return callIn(pool, { name: work.name, input: work.input }, { facts, output, signal });
     },
     service: { name: 'functions', start: () => pool.start(), stop: () => pool.stop() },
   };
@@ -63,6 +90,7 @@ class Pool {
   /** The most recently used one comes last. */
   readonly #idle: { readonly process: FunctionProcess; readonly sinceMs: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
+  names: ReadonlySet<string> = new Set();
 
   constructor(options: FunctionFileOptions) {
     this.#options = options;
@@ -72,7 +100,9 @@ class Pool {
   /** Loads the functions once, so that a file that cannot be used is reported at once. */
   async start(): Promise<void> {
     if (this.#watcher) return;
-    this.give(await this.#start());
+    const first = await this.#start();
+    this.names = first.names;
+    this.give(first);
   }
 
   async stop(): Promise<void> {

@@ -3,14 +3,14 @@
  * is not trusted, because functions can write to its pipes.
  */
 import { z } from 'zod';
-import type { RunFacts, StreamName } from '../contract.ts';
+import type { CallFacts, RunFacts, StreamName } from '../contract.ts';
 
 /** The descriptors of the pipes in the process. */
 export const descriptors = { toWorker: 3, fromWorker: 4 } as const;
 
 /** To a process: call this function; or stop the present call, with the reason. */
 export type Order =
-  | { readonly call: { readonly name: string; readonly input: unknown; readonly facts: RunFacts } }
+  | { readonly call: { readonly name: string; readonly input: unknown; readonly facts: RunFacts | CallFacts } }
   | { readonly stop: string };
 
 /**
@@ -18,7 +18,8 @@ export type Order =
  * (`end`); it must get no further calls, because of an uncaught exception (`spent`).
  */
 export type HostMessage =
-  | { readonly ready: true }
+  /** `functions`: a JSON array of their names. */
+  | { readonly ready: true; readonly functions: string }
   | { readonly refused: string }
   | { readonly print: string; readonly stream: StreamName }
   | {
@@ -27,6 +28,8 @@ export type HostMessage =
       /** JSON text; or why there is none although the function returned a value. */
       readonly result?: string | undefined;
       readonly unkept?: string | undefined;
+      /** The `code` of the error. */
+      readonly code?: string | undefined;
     }
   | { readonly spent: true };
 
@@ -36,6 +39,11 @@ export const printBytes = 64 * 1024;
 export const maxReasonLength = 1_000_000;
 /** A reason of the maximum length, escaped, and a result. */
 const maxLineBytes = 8 * 1024 * 1024;
+/**
+ * Pieces of a line that is not complete. A pipe passes on pages of 4 KiB, so the longest line needs 2,048. 8 MiB written byte by
+ * byte took 860,000 pieces and 400 MB of memory.
+ */
+const maxPieces = 16_384;
 
 const hostMessage: z.ZodType<HostMessage> = z.union([
   z.strictObject({ print: z.base64(), stream: z.enum(['out', 'err']) }),
@@ -44,8 +52,9 @@ const hostMessage: z.ZodType<HostMessage> = z.union([
     reason: z.string().nullable(),
     result: z.string().optional(),
     unkept: z.string().optional(),
+    code: z.string().optional(),
   }),
-  z.strictObject({ ready: z.literal(true) }),
+  z.strictObject({ ready: z.literal(true), functions: z.string() }),
   z.strictObject({ refused: z.string() }),
   z.strictObject({ spent: z.literal(true) }),
 ]);
@@ -56,8 +65,8 @@ export function parseMessage(line: string): HostMessage {
   return hostMessage.parse(JSON.parse(line));
 }
 
-/** A message has four members at most, each with a name and a value. */
-const maxStrings = 8;
+/** A message has five members at most, each with a name and a value. */
+const maxStrings = 10;
 const beforeStrings = /^\{$/;
 const afterString = /^[:,}a-z]{0,8}$/;
 
@@ -93,7 +102,7 @@ export class LineReader {
   #parts: Buffer[] = [];
   #bytes = 0;
 
-  /** Returns the lines that this piece completes. Throws if a line is too long. */
+  /** Returns the lines that this piece completes. Throws if a line is too long, or comes in too many pieces. */
   push(piece: Buffer): string[] {
     const lines: string[] = [];
     let from = 0;
@@ -104,7 +113,7 @@ export class LineReader {
     }
     const rest = piece.subarray(from);
     this.#bytes += rest.length;
-    if (this.#bytes > maxLineBytes) throw new Error('line too long');
+    if (this.#bytes > maxLineBytes || this.#parts.length >= maxPieces) throw new Error('line too long');
     if (rest.length > 0) this.#parts.push(rest);
     return lines;
   }

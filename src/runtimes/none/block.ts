@@ -4,6 +4,7 @@ import { emptyView, type KindOfWork } from '../work.ts';
 export const none: KindOfWork<'none', { readonly kind: 'none' }> = {
   kind: 'none',
   isLocal: false,
+  hasVariables: false,
   expand: () => ({ kind: 'none' }),
   view: () => emptyView,
   remedy: (flags) => `start one: millrace worker${flags}`,

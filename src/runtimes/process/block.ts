@@ -13,6 +13,7 @@ export interface ProcessWork {
 export const process = defineKind({
   kind: 'process',
   isLocal: true,
+  hasVariables: true,
   summary: 'Run a process.',
   schema: z
     .strictObject({

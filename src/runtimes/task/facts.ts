@@ -44,6 +44,20 @@ export interface NodeFacts extends HandOutFacts {
 
 export type RunFacts = TaskFacts | NodeFacts;
 
+/** A call of a function by a conductor. It is no run: it has no credential, and its answer goes to the execution. */
+export interface CallFacts {
+  /** The name of the tenant. */
+  readonly tenant: string;
+  /** The same for every repetition of the call: pass it on as an idempotency key. */
+  readonly key: string;
+  /** 1 is the first. */
+  readonly attempt: number;
+  /** Ids of the execution and of its node, and the name of the flow. */
+  readonly execution: string;
+  readonly node: string;
+  readonly flow: string;
+}
+
 /** `url`: the API's address for tasks. */
 export function factsOf(run: Omit<TaskRun, 'engine' | 'version'>, definition: TaskDefinition, url: string): TaskFacts {
   const { job, project } = definition;
@@ -58,7 +72,9 @@ export function factsOf(run: Omit<TaskRun, 'engine' | 'version'>, definition: Ta
   };
 }
 
-export function nodeFactsOf(run: HandOut, { execution, id, name, project }: NodeWork, url: string): NodeFacts {
+type NodePlace = Pick<NodeWork, 'execution' | 'id' | 'name' | 'project'>;
+
+export function nodeFactsOf(run: HandOut, { execution, id, name, project }: NodePlace, url: string): NodeFacts {
   const node = { execution, id, name };
   return { ...handOutOf(run, url), instant: null, task: null, job: null, project, node };
 }

@@ -62,6 +62,7 @@ const noRoles: RoleCommands = {
   launcher: unexpected,
   host: unexpected,
   courier: unexpected,
+  conductor: unexpected,
   worker: unexpected,
 };
 

@@ -170,7 +170,7 @@ export class Conducting {
       withinMs,
     ).catch(async (error: unknown) => {
       const { state } = (await this.stored(id, tenant)) ?? {};
-      throw new Error(`${JSON.stringify(state)}`, { cause: error });
+      throw new Error(JSON.stringify(state), { cause: error });
     });
     const stored = await this.stored(id, tenant);
     if (stored === undefined) throw new Error(`no execution ${id}`);

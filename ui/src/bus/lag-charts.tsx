@@ -1,4 +1,4 @@
-/** Charts of lag over time, of one subscriber or of all together: the events that wait, and the age of the oldest. */
+/** Charts of lag over time, of one subscriber, of the subscribers of a topic or of all together: the events that wait, and the age of the oldest. */
 import { useMemo } from 'react';
 import { Answer } from '../kit/answer.tsx';
 import '../kit/chart/chart.css';
@@ -7,8 +7,16 @@ import { formatSpan } from '../time/format.ts';
 import { formatRate } from './format-rate.ts';
 import { type BusActivity, useBusActivity } from './use-bus.ts';
 
-export function LagCharts({ minutes, subscriber }: { readonly minutes: number; readonly subscriber?: string }) {
-  const activity = useBusActivity(minutes, subscriber === undefined ? {} : { subscriber });
+interface Props {
+  readonly minutes: number;
+  readonly subscriber?: string;
+  /** The lag of its subscribers. */
+  readonly topic?: string;
+}
+
+export function LagCharts({ minutes, subscriber, topic }: Props) {
+  const of = { ...(subscriber === undefined ? {} : { subscriber }), ...(topic === undefined ? {} : { topic }) };
+  const activity = useBusActivity(minutes, of);
   return (
     <Answer of={activity} what="Reading lag">
       {(data) => <Charts activity={data} />}

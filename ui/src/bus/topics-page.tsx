@@ -15,6 +15,7 @@ import { BusCharts } from './bus-charts.tsx';
 import { BusHead } from './bus-head.tsx';
 import { ChartSpan, useChartSpan } from './chart-span.tsx';
 import { formatRate } from './format-rate.ts';
+import { LagCharts } from './lag-charts.tsx';
 import { ReadOnlyNote } from './read-only-note.tsx';
 import { type Topic, useTopics } from './use-bus.ts';
 
@@ -35,6 +36,12 @@ export default function TopicsPage() {
         )}
       </div>
       <BusCharts minutes={minutes} {...(topic === '' ? {} : { topic })} />
+      {topic === '' ? null : (
+        <>
+          <p className="muted">Deliveries and lag are those of its subscribers, with their other topics.</p>
+          <LagCharts minutes={minutes} topic={topic} />
+        </>
+      )}
       <ReadOnlyNote actions="delete topics" />
       <Answer of={topics} what="Reading topics">
         {(all) => (all.length === 0 ? <NoTopics /> : <TopicsTable topics={all} chosen={topic} choose={chooseTopic} />)}

@@ -6,7 +6,7 @@ import { Answer } from '../kit/answer.tsx';
 import { State } from '../kit/state.tsx';
 import { useMayOperate } from '../session/session.ts';
 import { formatInstant } from '../time/format.ts';
-import { SidePanel } from './side-panel.tsx';
+import { SidePanel } from '../kit/side-panel.tsx';
 import { type Job, useTokensAt } from './use-job.ts';
 import { instantHref } from './use-selection.ts';
 

@@ -12,7 +12,7 @@ import { Failure } from '../kit/failure.tsx';
 import { State } from '../kit/state.tsx';
 import { useMayOperate } from '../session/session.ts';
 import { Age, Instant, Span } from '../time/times.tsx';
-import { SidePanel } from './side-panel.tsx';
+import { SidePanel } from '../kit/side-panel.tsx';
 import { type Graph, type Job, useGraph, useTokensAt } from './use-job.ts';
 import { type TokenRun, useTokenRuns, useWhyToken } from './use-token.ts';
 

@@ -12,7 +12,7 @@ import { Failure, sentenceOf } from './failure.tsx';
 import { Loading } from './loading.tsx';
 
 interface Props<T> {
-  readonly of: Pick<UseQueryResult<T>, 'data' | 'error' | 'refetch'>;
+  readonly of: Pick<UseQueryResult<T>, 'data' | 'error'> & { readonly refetch: () => unknown };
   /** For a screen reader: `Reading runs`. */
   readonly what: string;
   readonly children: (data: T) => ReactNode;

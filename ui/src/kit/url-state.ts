@@ -26,3 +26,13 @@ export function useShown(first: number, most: number): [number, () => void] {
   const shown = Number.isInteger(asked) && asked > 0 ? Math.min(asked, most) : first;
   return [shown, () => set(String(Math.min(shown * 2, most)))];
 }
+
+/** The parameters of an address with some of them changed; an empty value removes one. */
+export function withChanges(search: URLSearchParams, values: Readonly<Record<string, string>>): URLSearchParams {
+  const next = new URLSearchParams(search);
+  for (const [name, value] of Object.entries(values)) {
+    if (value === '') next.delete(name);
+    else next.set(name, value);
+  }
+  return next;
+}

@@ -3,6 +3,7 @@ import { Link, useSearchParams } from 'wouter';
 import { Answer } from '../kit/answer.tsx';
 import { Empty } from '../kit/empty.tsx';
 import { useTitle } from '../kit/title.ts';
+import { withChanges } from '../kit/url-state.ts';
 import { RunsFilters } from './runs-filters.tsx';
 import { RunsTable } from './runs-table.tsx';
 import './runs.css';
@@ -20,7 +21,7 @@ export default function RunsPage() {
   const [job, instant, cursor] = [asked('job'), asked('instant'), asked('cursor')];
   const runs = useRuns({ state: states, job, instant, cursor, limit: pageRows });
   // another filter is another list: it begins at its newest
-  const change = (name: string, value: string): void => setSearch(changed(search, { [name]: value, cursor: '' }));
+  const change = (name: string, value: string): void => setSearch(withChanges(search, { [name]: value, cursor: '' }));
   return (
     <>
       <header className="page-head">
@@ -43,12 +44,12 @@ export default function RunsPage() {
             )}
             <nav className="pages" aria-label="Pages">
               {cursor === undefined ? null : (
-                <Link className="button" href={hrefOf(changed(search, { cursor: '' }))}>
+                <Link className="button" href={hrefOf(withChanges(search, { cursor: '' }))}>
                   Newest runs
                 </Link>
               )}
               {next === null ? null : (
-                <Link className="button" href={hrefOf(changed(search, { cursor: next }))}>
+                <Link className="button" href={hrefOf(withChanges(search, { cursor: next }))}>
                   Show older
                 </Link>
               )}
@@ -58,15 +59,6 @@ export default function RunsPage() {
       </Answer>
     </>
   );
-}
-
-function changed(search: URLSearchParams, values: Readonly<Record<string, string>>): URLSearchParams {
-  const next = new URLSearchParams(search);
-  for (const [name, value] of Object.entries(values)) {
-    if (value === '') next.delete(name);
-    else next.set(name, value);
-  }
-  return next;
 }
 
 function hrefOf(search: URLSearchParams): string {

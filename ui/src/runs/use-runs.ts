@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { type TenantAnswer, tenant } from '../client.ts';
 import { keys } from '../queries.ts';
 
-export type Run = TenantAnswer<'GET /api/runs/{id}'>;
+export type Run = TenantAnswer<'GET /api/runs'>['items'][number];
 export type Moment = TenantAnswer<'GET /api/runs/{id}/history'>['items'][number];
 export type Environment = TenantAnswer<'GET /api/runs/{id}/environment'>;
 

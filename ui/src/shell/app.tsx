@@ -20,6 +20,7 @@ export function App() {
     <Router base={tenantBase}>
       <Switch>
         <Route path="/signin" component={SignInPage} />
+        <Route path="/answers/:token">{({ token }) => <LoneAnswerPage token={token} />}</Route>
         <Route>
           <Gate>
             <AccessProvider>
@@ -40,11 +41,24 @@ export function App() {
   );
 }
 
+/** Behind a link that needs no key: without the gate, and without any call but its own. */
+function LoneAnswerPage({ token }: { readonly token: string }) {
+  return (
+    <Suspense fallback={<Loading what="Opening the page" />}>
+      <AnswerPage token={token} />
+    </Suspense>
+  );
+}
+
 /** Pages that are rarely opened first are loaded on demand. Each id has its own key, so that another id is a new page. */
 const RunPage = lazy(() => import('../runs/run-page.tsx'));
 const NewJobPage = lazy(() => import('../job/definition/new-job-page.tsx'));
 const WorkerPage = lazy(() => import('../fleet/worker-page.tsx'));
 const SubscriberPage = lazy(() => import('../bus/subscriber-page.tsx'));
+const AnswerPage = lazy(() => import('../answer/answer-page.tsx'));
+const NewFlowPage = lazy(() => import('../flows/new-flow-page.tsx'));
+const FlowPage = lazy(() => import('../flows/flow-page.tsx'));
+const ExecutionPage = lazy(() => import('../executions/execution-page.tsx'));
 const TenantPage = lazy(() => import('../tenants/tenant-page.tsx'));
 
 const further: readonly (readonly [path: string, Page: ComponentType])[] = [
@@ -54,6 +68,9 @@ const further: readonly (readonly [path: string, Page: ComponentType])[] = [
   ['/subscribers', lazy(() => import('../bus/subscribers-page.tsx'))],
   ['/dead-letters', lazy(() => import('../bus/dead-letters-page.tsx'))],
   ['/errands', lazy(() => import('../bus/errands-page.tsx'))],
+  ['/flows', lazy(() => import('../flows/flows-page.tsx'))],
+  ['/executions', lazy(() => import('../executions/executions-page.tsx'))],
+  ['/workitems', lazy(() => import('../workitems/workitems-page.tsx'))],
   ['/workers', lazy(() => import('../fleet/workers-page.tsx'))],
   ['/schedulers', lazy(() => import('../fleet/schedulers-page.tsx'))],
   ['/audit', lazy(() => import('../admin/audit-page.tsx'))],
@@ -74,6 +91,9 @@ function Pages() {
       <Route path="/projects/:id">{({ id }) => <ProjectPage key={id} id={id} />}</Route>
       <Route path="/jobs/:id/:view?">{({ id, view }) => <JobPage key={id} id={id} view={view} />}</Route>
       <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
+      <Route path="/flows/new" component={NewFlowPage} />
+      <Route path="/flows/:name/:view?">{({ name, view }) => <FlowPage key={name} name={name} view={view} />}</Route>
+      <Route path="/executions/:id">{({ id }) => <ExecutionPage key={id} id={id} />}</Route>
       <Route path="/workers/:id">{({ id }) => <WorkerPage key={id} id={id} />}</Route>
       <Route path="/subscribers/:id">{({ id }) => <SubscriberPage key={id} id={id} />}</Route>
       <Route path="/tenants/:name">{({ name }) => <TenantPage key={name} name={name} />}</Route>

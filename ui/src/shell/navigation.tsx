@@ -1,10 +1,12 @@
 /**
- * The places of the house, as a table: who may go there, and the letter that leads there after `g`. Flows will be
- * a row here when they have pages. Places of the installation work below every tenant's prefix, which links keep.
+ * The places of the house, as a table: who may go there, and the letter that leads there after `g`. Places of the installation work
+ * below every tenant's prefix, which links keep.
  */
+import type { ComponentType } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { GatewayAnswer } from '../client.ts';
 import { useMe } from '../session/session.ts';
+import { MyWorkitems } from '../workitems/my-workitems.tsx';
 
 type Role = GatewayAnswer<'GET /api/me'>['role'];
 
@@ -17,6 +19,8 @@ interface Place {
   readonly icon: string;
   /** Without it, every user that can sign in may open the page. */
   readonly only?: Role;
+  /** Beside the label, such as a count. */
+  readonly Note?: ComponentType;
 }
 
 const places: readonly (readonly Place[])[] = [
@@ -31,6 +35,14 @@ const places: readonly (readonly Place[])[] = [
     },
     { to: '/jobs', label: 'Jobs', letter: 'j', holds: /^\/jobs(\/|$)/, icon: 'M3 4h10M3 8h10M3 12h6' },
     { to: '/runs', label: 'Runs', letter: 'r', holds: /^\/runs(\/|$)/, icon: 'M5 3.2v9.6L12.8 8Z' },
+    {
+      to: '/flows',
+      label: 'Flows',
+      letter: 'f',
+      holds: /^\/(flows|executions|workitems)(\/|$)/,
+      icon: 'M3 3.5h4v3H3ZM9 9.5h4v3H9ZM5 6.5V11h4M7 5h4v4.5',
+      Note: MyWorkitems,
+    },
     {
       to: '/topics',
       label: 'Bus',
@@ -87,6 +99,11 @@ export function usePlaces(): readonly (readonly Place[])[] {
   return places.map((group) => group.filter(({ only }) => only === undefined || only === role));
 }
 
+/** On a phone the row of places is longer than the screen. */
+function intoView(place: HTMLAnchorElement | null): void {
+  place?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+}
+
 export function Navigation() {
   const [path] = useLocation();
   const groups = usePlaces();
@@ -95,13 +112,19 @@ export function Navigation() {
       {groups.map((group, index) => (
         // groups never change their order
         <ul key={index}>
-          {group.map(({ to, label, holds, icon }) => (
+          {group.map(({ to, label, holds, icon, Note }) => (
             <li key={to}>
-              <Link href={to} className="place" aria-current={holds.test(path) ? 'page' : undefined}>
+              <Link
+                href={to}
+                className="place"
+                aria-current={holds.test(path) ? 'page' : undefined}
+                ref={holds.test(path) ? intoView : undefined}
+              >
                 <svg className="icon" viewBox="0 0 16 16" aria-hidden="true">
                   <path d={icon} />
                 </svg>
                 {label}
+                {Note === undefined ? null : <Note />}
               </Link>
             </li>
           ))}

@@ -1,9 +1,9 @@
 /** The address to open in another tenant: the same page if it has one, otherwise the list that the page belongs to. */
 
 /** Pages of one thing, whose id means nothing elsewhere. Workers and tenants are the installation's. */
-const ofOneThing = /^\/(jobs|runs|projects)\/(?!new$)[^/]+/;
+const ofOneThing = /^\/(jobs|runs|projects|flows|executions)\/(?!new$)[^/]+/;
 /** The parameters of an address that refer to objects of this tenant. */
-const ofThisTenant = ['job', 'task', 'instant', 'cursor', 'project', 'n'];
+const ofThisTenant = ['job', 'task', 'instant', 'cursor', 'project', 'n', 'flow', 'parent', 'item', 'execution', 'key'];
 
 /** `home` is the other tenant's first page, which ends in a slash. */
 export function pageIn(home: string, path: string, search: string): string {

@@ -11,7 +11,11 @@ export const busActivityEndpoints = endpoints({
     allow: ['viewer', 'operator'],
     query: z.object({
       minutes: z.coerce.number().int().min(1).max(10_080).default(60).describe('how far back, up to a week'),
-      topic: topicName.optional().describe('only events published to it'),
+      topic: topicName
+        .optional()
+        .describe(
+          'only events published to it, and deliveries to its subscribers and their lag, with their other topics',
+        ),
       subscriber: subscriberKey.optional().describe('only deliveries to it'),
     }),
     answer: z.object({

@@ -12,11 +12,15 @@ const ids: string[] = [];
 beforeAll(async () => {
   api = await makeTenantApi();
   await api.db.exec(
-    sql`insert into bus_topic (name, owner_name, created_at) values ('orders', 'tests', ${new Date()})`,
+    sql`insert into bus_topic (name, owner_name, created_at)
+        select name, 'tests', ${new Date()} from unnest(array['orders', 'invoices']) as name`,
   );
-  for (const name of ['billing', 'crm']) {
+  for (const [name, topics] of [
+    ['billing', ['orders']],
+    ['crm', ['orders', 'invoices']],
+  ] as const) {
     const call = api.as(clientOf(name));
-    await call('POST /bus/subscription', { body: { topics: ['orders'], kind: 'pull', timeout: 0 } });
+    await call('POST /bus/subscription', { body: { topics: [...topics], kind: 'pull', timeout: 0 } });
     ids.push((await call('GET /bus/subscriber', {})).id);
   }
   // the beginning of a minute, so that the calls of a test fall into the same minute
@@ -34,7 +38,7 @@ async function sample(queued: readonly number[], agoMs: number): Promise<void> {
   await sampleLag(api.db, atMs);
 }
 
-const lagOf = async (query: { minutes: number; subscriber?: string }) =>
+const lagOf = async (query: { minutes: number; subscriber?: string; topic?: string }) =>
   (await api.call('GET /bus/activity', { query })).items.map(({ queued, oldest_age }) => [queued, oldest_age]);
 
 it('a step has the lag of one subscriber, or of all together, and the last step the present lag', async () => {
@@ -55,6 +59,11 @@ it('a step has the lag of one subscriber, or of all together, and the last step 
     [0, null],
     [0, null],
   ]);
+  // of the subscribers that receive the topic
+  const queuedOf = async (topic: string) => (await lagOf({ minutes: 4, topic })).map(([queued]) => queued);
+  expect(await queuedOf('orders')).toEqual([12, 9, 0, 5]);
+  expect(await queuedOf('invoices')).toEqual([7, 9, 0, 5]);
+  expect(await queuedOf('unknown')).toEqual([0, 0, 0, 0]);
   // the most of a longer step, and not the sum of its minutes
   const inDay = (await lagOf({ minutes: 1_440 })).find(([queued]) => queued !== 0);
   expect(inDay?.[0]).toBe(12);

@@ -1,6 +1,6 @@
 /** Reads activity of the bus from the tables in which fan-out and delivery count it. The last step includes the present lag. */
 import type { CallAnswer } from '../../../http/client.ts';
-import { type Db, sql } from '../../../kernel/sql.ts';
+import { allOf, type Db, type Sql, sql } from '../../../kernel/sql.ts';
 import type { ApiHandlers } from '../../context.ts';
 import { type Steps, stepsOf } from '../../overview/activity.ts';
 import type { busActivityEndpoints } from './endpoints.ts';
@@ -28,15 +28,24 @@ const nothing: Omit<Item, 'at'> = {
 
 type Row = Omit<Item, 'at'> & { at: Date };
 
+/** The subscribers whose present subscription has the topic. */
+const receiversOf = (topic: string): Sql => sql`
+  select s.subscriber_id
+    from subscription s
+   where s.topics && array(select id from bus_topic where name = ${topic})
+     and s.from_seq = (select max(o.from_seq) from subscription o where o.subscriber_id = s.subscriber_id)`;
+
 function listBusActivity(db: Db, { stepMs, fromMs, toMs }: Steps, { topic, subscriber, nowMs }: Scope): Promise<Row[]> {
   const binned = sql`date_bin(${stepMs}::integer * interval '1 millisecond', a.at, timestamptz '1970-01-01 00:00:00+00')`;
   const within = sql`a.at >= ${new Date(fromMs)} and a.at < ${new Date(toMs)}`;
   const now = sql`${new Date(nowMs)}::timestamptz`;
   const ofTopic = topic === undefined ? sql`true` : sql`a.topic_id in (select id from bus_topic where name = ${topic})`;
-  const ofSubscriber =
-    subscriber === undefined
-      ? sql`true`
-      : sql`subscriber_id in (select id from subscriber where ${subscriber} in (id::text, name))`;
+  const ofSubscriber = allOf([
+    ...(subscriber === undefined
+      ? []
+      : [sql`subscriber_id in (select id from subscriber where ${subscriber} in (id::text, name))`]),
+    ...(topic === undefined ? [] : [sql`subscriber_id in (${receiversOf(topic)})`]),
+  ]);
   return db.rows<Row>(sql`
     with published as (
       select ${binned} as at, sum(a.events) as events

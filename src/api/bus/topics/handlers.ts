@@ -53,6 +53,13 @@ function mayDelete(caller: Caller | undefined, owner: string | null): boolean {
 async function isBusy(db: Db): Promise<boolean> {
   const { due } = await db.one<{ due: number }>(sql`
     select count(*)::integer as due
-      from (select from errand where queue = 'main' and state = 'r' limit ${scaling.errands}) as ready`);
+      from (select
+              from errand e
+             where e.queue = 'main' and e.state = 'r'
+               and (e.id <@ (select range_agg(r.ids)
+                               from errand_hold h
+                              cross join lateral unnest(h.ids) as r (ids)
+                              where h.queue = 'main')) is not true
+             limit ${scaling.errands}) as ready`);
   return due >= scaling.errands;
 }

@@ -1,14 +1,14 @@
 /** Launches executions, one or many at once. A launch is idempotent by its key. */
 import type { Delivered, LaunchBody } from '../../../contract/flow-messages.ts';
 import { MillraceError } from '../../../errors.ts';
-import { flowLimits } from '../../../flows/interpreter/run.ts';
-import { type Json, sizeOf } from '../../../flows/json.ts';
+import type { Json } from '../../../flows/json.ts';
 import type { CallAnswer } from '../../../http/client.ts';
 import type { Input } from '../../../http/endpoint.ts';
 import { newId } from '../../../kernel/id.ts';
 import type { Caller } from '../../../contract/roles.ts';
 import { type ApiContext, type ApiHandlers, badRequest } from '../../context.ts';
 import { deliver, type Letter, refusalOf, whyWaiting } from '../deliver.ts';
+import { isTooLarge, requireSmall, tooLarge } from '../value-size.ts';
 import type { launchEndpoints } from './endpoints.ts';
 import { findCallingDepth } from './queries.ts';
 
@@ -17,9 +17,8 @@ type BulkAnswer = CallAnswer<Endpoints['POST /api/executions/bulk']>;
 
 async function launch(input: Input<Endpoints['POST /api/executions']>, ctx: ApiContext): Promise<Response> {
   const { body, caller } = input;
-  if (isTooLarge(body.input)) throw tooLarge('body.input');
   const depth = await depthOf(ctx, caller);
-  const letter = letterOf({ ...body, input: body.input as Json, depth }, newId(ctx.time.now()));
+  const letter = letterOf({ ...body, input: requireSmall(body.input, 'body.input'), depth }, newId(ctx.time.now()));
   const [delivered] = await deliver(ctx, caller, [letter]);
   return answerOfLaunch(ctx, delivered);
 }
@@ -43,14 +42,6 @@ export async function answerOfLaunch(ctx: ApiContext, delivered: Delivered | und
     default:
       return outcome satisfies never;
   }
-}
-
-function isTooLarge(input: unknown): boolean {
-  return sizeOf(input as Json, flowLimits.valueChars) > flowLimits.valueChars;
-}
-
-function tooLarge(path: string): MillraceError {
-  return new MillraceError('too_large', `${path}: has more than ${flowLimits.valueChars} characters as JSON`);
 }
 
 type Wanted = Omit<LaunchBody, 'point'>;

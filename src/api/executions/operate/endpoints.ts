@@ -85,6 +85,7 @@ export const operateEndpoints = endpoints({
       dry_run: z.boolean().default(false).describe('only count'),
     }),
     bodyBytes: maxLaunchBytes,
+    documented: { headers: idempotencyKey },
     answer: z.object({
       matched: z.int(),
       done: z.int(),

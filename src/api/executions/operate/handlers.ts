@@ -1,11 +1,9 @@
 /** Operations on one execution: signals, cancel, kill, pause, resume, and retry, skip, cancel and kill of a step. */
-import { MillraceError } from '../../../errors.ts';
-import { flowLimits } from '../../../flows/interpreter/run.ts';
 import type { Operation } from '../../../flows/interpreter/state.ts';
-import { type Json, sizeOf } from '../../../flows/json.ts';
 import type { Input } from '../../../http/endpoint.ts';
 import type { ApiContext, ApiHandlers } from '../../context.ts';
 import { answerOf, type ClientBody, deliver, messageIdOf } from '../deliver.ts';
+import { requireSmall } from '../value-size.ts';
 import { operateMany } from './many.ts';
 import type { operateEndpoints } from './endpoints.ts';
 
@@ -37,11 +35,6 @@ const ofNode =
   (action: 'retry' | 'cancel' | 'kill') =>
   (asked: NodeAsked, ctx: ApiContext): Promise<Response> =>
     operate(asked, ctx, { action, nid: asked.params.node });
-
-export function requireSmall(value: unknown, path: string): Json {
-  if (sizeOf(value as Json, flowLimits.valueChars) <= flowLimits.valueChars) return value as Json;
-  throw new MillraceError('too_large', `${path}: has more than ${flowLimits.valueChars} characters as JSON`);
-}
 
 export const operateHandlers: ApiHandlers<Endpoints> = {
   'POST /api/executions/{id}/signals': (input, ctx) => {

@@ -30,7 +30,8 @@ export function viewExecution(stored: StoredExecution, around: Surroundings): Ex
   const state = maskSealed(flow, stored.state);
   const reader = makeWaitReader(flow, stored.state, head);
   const values = new ValueBudget(maxValueChars);
-  const nodes = viewNodes({ flow, state, reader, work: around.work, values });
+  const outline = outlineOf(flow);
+  const nodes = viewNodes({ flow, outline, state, reader, work: around.work, values });
   const { input, f, ret, ending, early } = state;
   return {
     ...viewHead(head),
@@ -45,7 +46,7 @@ export function viewExecution(stored: StoredExecution, around: Surroundings): Ex
     ),
     nodes,
     nodes_total: Object.keys(state.nodes).length,
-    tree: drawTree(outlineOf(flow), state, reader.isAtWork),
+    tree: drawTree(outline, state, reader.isAtWork),
     own_document: stored.ownDocument,
     early: { total: early.length, names: early.slice(0, maxEarlyNames).map(({ name }) => name.slice(0, 200)) },
     is_busy: state.left.length > 0 || nodes.some(({ waits }) => waits?.kind === 'task'),

@@ -1,10 +1,10 @@
 /** Reads executions: searches them, and shows one as at any of its revisions. */
-import { type HeadFilter, searchHeads } from '../../../flows/executions/heads.ts';
+import { searchHeads } from '../../../flows/executions/search-heads.ts';
 import { readExecution, type StoredExecution } from '../../../flows/executions/stored.ts';
 import type { Input } from '../../../http/endpoint.ts';
 import { cutPage } from '../../../http/page.ts';
-import { isId } from '../../../kernel/id.ts';
-import { type ApiContext, type ApiHandlers, badRequest, requireFound } from '../../context.ts';
+import { type ApiContext, type ApiHandlers, requireFound } from '../../context.ts';
+import { filterOf } from '../filter.ts';
 import { viewExecution } from './detail.ts';
 import type { executionViewEndpoints } from './endpoints.ts';
 import { viewHead } from './head.ts';
@@ -12,29 +12,13 @@ import { type ExecutionDetail, maxNodes, workKey, type WorkIds } from './nodes.t
 import { listWork } from './queries.ts';
 
 type Endpoints = typeof executionViewEndpoints;
-type ListQuery = Input<Endpoints['GET /api/executions']>['query'];
 type Wish = Pick<Input<Endpoints['GET /api/executions/{id}']>, 'params' | 'query'>;
 
-/** The part of a filter that lists and operations on many have in common. */
-export function filterOf(query: Omit<ListQuery, 'limit'>): Omit<HeadFilter, 'limit'> {
-  const { flow, version, status, label, key, cursor, parent } = query;
-  if (cursor !== undefined && !isId(cursor)) throw badRequest('query.cursor', 'is not `next` of a page');
-  return {
-    flow,
-    version,
-    status,
-    key,
-    parent,
-    cursor,
-    labels: label && { [label.name]: label.value },
-    createdAfter: query.created_after,
-    createdBefore: query.created_before,
-  };
-}
-
 async function list({ query }: Input<Endpoints['GET /api/executions']>, { db }: ApiContext) {
-  const rows = await searchHeads(db, { ...filterOf(query), limit: query.limit + 1 });
-  return cutPage(rows, { limit: query.limit, render: viewHead, cursorOf: ({ id }) => id });
+  const { limit, ...filter } = query;
+  const { heads, next } = await searchHeads(db, { ...filterOf(filter, 'query'), limit });
+  const page = cutPage(heads, { limit, render: viewHead, cursorOf: ({ id }) => id });
+  return { items: page.items, next: page.next ?? next };
 }
 
 export async function requireExecution(ctx: ApiContext, id: string, rev?: number): Promise<StoredExecution> {

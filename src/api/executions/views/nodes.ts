@@ -2,6 +2,7 @@
 import type { FlowError, FlowNode, FlowState } from '../../../flows/interpreter/state.ts';
 import { isObject, memberOf } from '../../../flows/json.ts';
 import type { Flow, Step } from '../../../flows/language/step.ts';
+import type { OutlineStep } from '../../../flows/language/outline.ts';
 import type { CallAnswer } from '../../../http/client.ts';
 import type { executionViewEndpoints } from './endpoints.ts';
 import type { ValueBudget } from './value-budget.ts';
@@ -25,6 +26,7 @@ export const maxNodes = 2_000;
 
 export interface Shown {
   readonly flow: Flow;
+  readonly outline: OutlineStep;
   /** Masked. */
   readonly state: FlowState;
   readonly reader: WaitReader;
@@ -34,11 +36,15 @@ export interface Shown {
 
 /** In the order of the document, and of visits. */
 export function viewNodes(shown: Shown): NodeView[] {
-  const order = new Map([...shown.flow.byPosition.keys()].map((at, i) => [at, i]));
+  const order = new Map(positionsIn(shown.outline).map((at, i) => [at, i]));
   const nodes = Object.entries(shown.state.nodes).toSorted(
     ([, a], [, b]) => (order.get(a.at) ?? 0) - (order.get(b.at) ?? 0),
   );
   return nodes.slice(0, maxNodes).map(([nid, node]) => viewNode(shown, nid, node));
+}
+
+function positionsIn({ at, children }: OutlineStep): string[] {
+  return [at, ...children.flatMap(positionsIn)];
 }
 
 function viewNode({ flow, reader, work, values }: Shown, nid: string, node: FlowNode): NodeView {

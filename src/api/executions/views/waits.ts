@@ -29,7 +29,16 @@ export function makeWaitReader(
   state: FlowState,
   execution: { id: string; key: string | null },
 ): WaitReader {
-  const how = { nowMs: 0, seed: '', execution, maxMessages: 0, isSpent: () => true, link: () => '' };
+  const how = {
+    nowMs: 0,
+    seed: '',
+    execution,
+    depth: 0,
+    maxMessages: 0,
+    isSpent: () => true,
+    link: () => '',
+    newId: () => '',
+  };
   const run = new Run(flow, new Draft(state), how, rulesOf);
   const waitsOf = (nid: string): Waits | null => {
     const node = run.draft.node(nid);

@@ -10,7 +10,7 @@ import type { Io } from '../../session/io.ts';
 import { listDeadLetters } from '../../session/pages.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 import { followReplay } from './follow-replay.ts';
-import { formatAge } from './format-age.ts';
+import { formatAge } from '../../print/format-age.ts';
 import { makeSubscriberCalls } from './subscriber-calls.ts';
 
 const maxListed = 10_000;

@@ -10,7 +10,7 @@ import { examples, integer } from '../../session/flags.ts';
 import type { Io } from '../../session/io.ts';
 import { listSubscribers } from '../../session/pages.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
-import { formatAge } from './format-age.ts';
+import { formatAge } from '../../print/format-age.ts';
 import { parseJsonFlag } from './json-flag.ts';
 
 const flags = z.object({

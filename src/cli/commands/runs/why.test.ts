@@ -173,3 +173,36 @@ describe('run --wait', () => {
     expect(await shell(['run', job, '--wait'], { env })).toMatchObject({ code: 0 });
   });
 });
+
+describe('why of an execution', () => {
+  const missing = async (): Promise<never> => {
+    throw new MillraceError('not_found', 'there is no such run');
+  };
+  const explained: SomeHandlers = {
+    'GET /api/explain/run/{id}': missing,
+    'GET /api/explain/execution/{id}': async ({ params: { id } }) => ({
+      ...why('run', id),
+      subject: { kind: 'execution', id, name: 'expense', instant: null, job: null },
+      state: 'waiting',
+      summary: 'expense waits for an answer of meg.',
+    }),
+  };
+
+  it('An id that is not of a run may be of an execution', async () => {
+    const { env, calls } = await start(explained);
+    expect((await shell(['why', run], { env })).stdout).toMatch(
+      /^expense waits for an answer of meg\.\n\nstate: waiting\n/,
+    );
+    expect((await shell(['why', 'execution', run], { env })).stdout).toMatch(/^expense waits/);
+    expect(calls.map((call) => call.split('/')[3])).toEqual(['run', 'execution', 'execution']);
+  });
+
+  it('An id of neither has the error of the run', async () => {
+    const { env } = await start({ ...explained, 'GET /api/explain/execution/{id}': missing });
+    expect(await shell(['why', run], { env })).toEqual({
+      code: 5,
+      stdout: '',
+      stderr: 'error: there is no such run\n',
+    });
+  });
+});

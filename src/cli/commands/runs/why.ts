@@ -1,6 +1,6 @@
-/** `millrace why`: explains the state of a run, of a task at an instant, of a trigger, or of a delivery of the bus. */
+/** `millrace why`: explains a run, an execution, a task at an instant, a trigger, or a delivery of the bus. */
 import type { Command } from 'commander';
-import type { CallAnswer } from '../../../http/client.ts';
+import { type CallAnswer, CallFailed } from '../../../http/client.ts';
 import type { explainEndpoints } from '../../../api/explain/endpoints.ts';
 import { isId } from '../../../kernel/id.ts';
 import { UsageError } from '../../session/exit.ts';
@@ -20,16 +20,17 @@ export function addWhy(program: Command, io: Io): void {
     .description('Explain why something ran or has not run: what it waits for, what caused it, what to do.')
     .argument(
       '<what>',
-      "a run's UUID, PROJECT/JOB/TASK or PROJECT/JOB/trigger/NAME; append @INSTANT for an instant other than the newest",
+      'the UUID of a run or execution, PROJECT/JOB/TASK or PROJECT/JOB/trigger/NAME; append @INSTANT for an instant other than the newest',
     )
     .action(verb(io, noOptions, showWhy));
   examples(why, [
-    ['millrace why 01890a5d-…', 'a run'],
+    ['millrace why 01890a5d-…', 'a run, or an execution of a flow'],
     ['millrace why shop/daily/load', 'a task, at its newest instant'],
     ['millrace why shop/daily/load@2030-01-31T00:00:00Z', 'at that instant'],
     ['millrace why shop/daily/trigger/night', 'when it fires next'],
     ['millrace why delivery billing--1a2b3c4d', 'what its events wait for'],
   ]);
+  addWhyExecution(why, io);
   const delivery = why
     .command('delivery')
     .description(
@@ -44,6 +45,19 @@ export function addWhy(program: Command, io: Io): void {
     ['millrace why delivery billing--1a2b3c4d', 'a subscriber, by its name'],
     ['millrace why delivery 1a2b3c4d_0_17_19', 'a batch'],
   ]);
+}
+
+function addWhyExecution(why: Command, io: Io): void {
+  const execution = why
+    .command('execution')
+    .description('Explain why an execution of a flow is where it is: what started it, what it waits for, what to do.')
+    .argument('<id>', 'its UUID, as `millrace flow executions` lists it')
+    .action(
+      verb(io, noOptions, async (session, [id = '']) =>
+        showWhyOf(session, await whyExecution(await session.connect(), id)),
+      ),
+    );
+  examples(execution, [['millrace why execution 01890a5d-…', 'what does it wait for?']]);
 }
 
 async function showWhyDelivery(session: Session, [id = '']: readonly string[]): Promise<void> {
@@ -63,8 +77,11 @@ async function showWhyDelivery(session: Session, [id = '']: readonly string[]): 
 async function showWhy(session: Session, [text = '']: readonly string[]): Promise<void> {
   const subject = readSubject(text);
   const server = await session.connect();
-  const why = await ask(server, subject);
-  session.out.answer(why, () => show(session.out, why, [['id', why.subject.id]]));
+  showWhyOf(session, await ask(server, subject));
+}
+
+function showWhyOf({ out }: Session, why: Explanation): void {
+  out.answer(why, () => show(out, why, [['id', why.subject.id]]));
 }
 
 type Wanted =
@@ -92,7 +109,7 @@ function readSubject(text: string): Wanted {
 }
 
 async function ask(server: Server, wanted: Wanted): Promise<Explanation> {
-  if (wanted.kind === 'run') return whyRun(server, wanted.id);
+  if (wanted.kind === 'run') return whyRun(server, wanted.id).catch(orExecution(server, wanted.id));
   const { instant } = wanted;
   if (wanted.kind === 'trigger') {
     const id = await findTrigger(server, await findJob(server, wanted.job), wanted.name);
@@ -106,6 +123,21 @@ async function ask(server: Server, wanted: Wanted): Promise<Explanation> {
 
 export function whyRun(server: Server, id: string): Promise<Explanation> {
   return server.tenant('GET /api/explain/run/{id}', { params: { id } });
+}
+
+function whyExecution(server: Server, id: string): Promise<Explanation> {
+  return server.tenant('GET /api/explain/execution/{id}', { params: { id } });
+}
+
+/** An id that is not of a run may be of an execution. If it is neither, the error is the one about the run. */
+function orExecution(server: Server, id: string): (error: unknown) => Promise<Explanation> {
+  const isMissing = (error: unknown): boolean => error instanceof CallFailed && error.status === 404;
+  return async (error) => {
+    if (!isMissing(error)) throw error;
+    return whyExecution(server, id).catch((other: unknown) => {
+      throw isMissing(other) ? error : other;
+    });
+  };
 }
 
 type Shown = Pick<Explanation, 'summary' | 'chain' | 'next'> & {

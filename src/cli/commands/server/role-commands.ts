@@ -23,6 +23,8 @@ export interface UpOptions extends ApiOptions {
   readonly maxTasks?: number | undefined;
   /** False with `--no-worker`. */
   readonly worker: boolean;
+  /** An absolute path. */
+  readonly functions?: string | undefined;
 }
 
 export interface HostOptions {
@@ -41,6 +43,12 @@ export interface LauncherOptions {
 
 interface CourierOptions {
   readonly home?: string | undefined;
+}
+
+export interface ConductorOptions {
+  readonly home?: string | undefined;
+  /** An absolute path. */
+  readonly functions?: string | undefined;
 }
 
 interface DownOptions {
@@ -69,6 +77,7 @@ export interface RoleCommands {
   launcher(options: LauncherOptions): Promise<void>;
   host(options: HostOptions): Promise<void>;
   courier(options: CourierOptions): Promise<void>;
+  conductor(options: ConductorOptions): Promise<void>;
   worker(options: WorkerOptions): Promise<void>;
 }
 
@@ -83,22 +92,36 @@ const hostFlags = z.object({
   engine: z.string().optional(),
   onDemand: z.boolean().default(false),
 });
-const upFlags = z.object({ ...apiFlags.shape, maxTasks: z.int().optional(), worker: z.boolean() });
+const upFlags = z.object({
+  ...apiFlags.shape,
+  maxTasks: z.int().optional(),
+  worker: z.boolean(),
+  functions: z.string().optional(),
+});
+const conductorFlags = z.object({ ...homeFlags.shape, functions: z.string().optional() });
+const functionsFlag = [
+  '--functions <file.js>',
+  'a module whose exports are the functions that tasks of flows name',
+] as const;
 
 export function addRoleCommands(program: Command, roles: RoleCommands, io: Io): void {
   const atHome = <T extends { home?: string | undefined }>(flags: T): T =>
     flags.home === undefined ? flags : { ...flags, home: resolve(io.cwd, flags.home) };
+  const withFile = <T extends { functions?: string | undefined }>(flags: T): T =>
+    flags.functions === undefined ? flags : { ...flags, functions: resolve(io.cwd, flags.functions) };
   const up = withAddress(program.command('up'))
     .description(
       'Start everything on this machine: database, server, scheduler, worker. Runs until Ctrl-C or `millrace down`.',
     )
     .option('--max-tasks <n>', 'how many tasks may run at once (MILLRACE_MAX_TASKS, 8)', integer(1, maxMaxTasks))
     .option('--no-worker', 'run no tasks here; other workers run them')
-    .action(verb(io, upFlags, (_, __, flags) => roles.up(atHome(flags))));
+    .option(...functionsFlag)
+    .action(verb(io, upFlags, (_, __, flags) => roles.up(withFile(atHome(flags)))));
   examples(up, [
     ['millrace up', 'http://127.0.0.1:8080, all data in ./.millrace'],
     ['millrace up --port 9000 --home /srv/millrace', 'elsewhere'],
     ['millrace up --no-worker', 'server only; see `millrace worker`'],
+    ['millrace up --functions tasks.js', 'also calls these functions for flows'],
   ]);
   const down = program.command('down').description("Stop what `millrace up` started here, and the home's PostgreSQL.");
   down.action(verb(io, noOptions, async (session) => roles.down({ home: await findHome(session.place) })));
@@ -134,6 +157,18 @@ export function addRoleCommands(program: Command, roles: RoleCommands, io: Io): 
     ['MILLRACE_DATABASE_URL=postgres://db/millrace millrace courier', 'beside `millrace api` and `millrace launcher`'],
   ]);
   courier.action(verb(io, homeFlags, (_, __, flags) => roles.courier(atHome(flags))));
+  const conductor = program
+    .command('conductor')
+    .description('Drive executions of flows, of all tenants. Several may run beside each other.')
+    .option(...functionsFlag)
+    .action(verb(io, conductorFlags, (_, __, flags) => roles.conductor(withFile(atHome(flags)))));
+  examples(conductor, [
+    [
+      'MILLRACE_DATABASE_URL=postgres://db/millrace millrace conductor',
+      'beside `millrace api` and `millrace launcher`',
+    ],
+    ['millrace conductor --functions tasks.js', 'also calls these functions for flows'],
+  ]);
   addWorker(program, roles, io);
 }
 

@@ -1,10 +1,12 @@
 /** Verbs that have work done elsewhere: `task` and `call`. Their answers come as messages (`answers.ts`). */
+import type { Compiled } from '../../expression/expression.ts';
 import type { CallStep, TaskStep } from '../../language/step.ts';
-import type { TaskCall } from '../effects.ts';
-import { asObject, checkSize, flowLimits, type Run, StepFailure, type VerbRules } from '../run.ts';
+import { checkSize, flowLimits, type Run, StepFailure, type VerbRules } from '../run.ts';
+import { workOf } from './task-work.ts';
 
 /** How long a cancelled task may take to stop. Later its node closes without its answer. */
 const graceMs = 30_000;
+const callbackTimer = 'callback';
 
 export const task: VerbRules<TaskStep> = {
   execute(run, nid, step) {
@@ -12,31 +14,28 @@ export const task: VerbRules<TaskStep> = {
     checkSize(input);
     const attempt = run.draft.node(nid)?.attempt ?? 1;
     const work = workOf(run, nid, step);
+    const callback = callbackOf(step);
+    const callbackMs = callback === null ? null : run.evaluateDuration(nid, callback);
     run.effects.push({ kind: 'task', nid, attempt, name: step.name, input, work });
     // a call of a function is repeated from here; other work is stored as a run, or as an item of a person
     run.remember(nid, work.kind === 'hosted' ? { isSent: true, input } : { isSent: true });
+    if (callbackMs !== null) run.arm(nid, callbackTimer, run.nowMs + callbackMs);
+  },
+  ticked(_, __, step, { name }) {
+    if (name === callbackTimer) throw new StepFailure('timeout', `nobody answered the request of ${step.name} in time`);
   },
   close(run, nid, step, isKill) {
-    if (!stopWork(run, nid, isKill) || isKill || step.work.kind === 'human') return false;
+    // a person, or a receiver that has taken a request, does not say that it has stopped
+    const isSilent = step.work.kind === 'human' || callbackOf(step) !== null;
+    if (!stopWork(run, nid, isKill) || isKill || isSilent) return false;
     run.arm(nid, 'grace', run.nowMs + graceMs);
     return true;
   },
 };
 
-function workOf(run: Run, nid: string, { work, queue, pool, priority }: TaskStep): TaskCall['work'] {
-  switch (work.kind) {
-    case 'hosted':
-      return work;
-    case 'human':
-      return { kind: 'human', item: asObject(run.evaluate(nid, work.item), 'human') };
-    case 'run': {
-      const block = asObject(run.evaluate(nid, work.block), work.runtime);
-      checkSize(block);
-      return { kind: 'run', runtime: work.runtime, block, queue, pool, priority };
-    }
-    default:
-      return work satisfies never;
-  }
+/** How long an answer by link may take; null: the answer comes from the run itself. */
+function callbackOf({ work }: TaskStep): Compiled | null {
+  return work.kind === 'run' ? work.callback : null;
 }
 
 /** Whether there was work to stop. */

@@ -12,12 +12,13 @@ import { useMayOperate } from '../../session/session.ts';
 import type { JobViewProps } from '../use-job.ts';
 import { useDocument } from '../use-job.ts';
 import { useVersion } from '../versions/use-versions.ts';
-import { CodeEditor } from './code-editor.tsx';
-import './definition.css';
-import { DocumentEditor } from './document-editor.tsx';
-import { yamlOf, yamlOfJson } from './document-text.ts';
-import { useDraft } from './draft.ts';
-import { useCheck } from './use-check.ts';
+import { CodeEditor } from '../../document/code-editor.tsx';
+import '../../document/document.css';
+import { DryRun } from './dry-run.tsx';
+import { DocumentEditor } from '../../document/document-editor.tsx';
+import { yamlOf, yamlOfJson } from '../../document/document-text.ts';
+import { useDraft } from '../../document/draft.ts';
+import { useJobCheck, useJobSchema } from './use-job-check.ts';
 import { useSave } from './use-save.ts';
 
 const nothing: readonly never[] = [];
@@ -92,7 +93,8 @@ function Restoring({ version, of: { data, error, refetch, fetchStatus } }: Resto
 function Editing({ job, base }: EditingProps) {
   const { text, draft, change, drop, restoring } = useText({ job, base });
   const [, go] = useLocation();
-  const check = useCheck({ text, isOn: true, on: job.version });
+  const schema = useJobSchema();
+  const check = useJobCheck({ text, isOn: true, on: [job.version] });
   const save = useSave(job.id, (answer) => {
     drop();
     if (answer.id !== job.id) go(`/jobs/${answer.id}`);
@@ -106,9 +108,13 @@ function Editing({ job, base }: EditingProps) {
   return (
     <>
       <DocumentEditor
+        label="Job document"
         text={text}
         change={change}
         check={check}
+        schema={schema}
+        isUnchanged={answer?.outcome === 'unchanged'}
+        preview={answer === undefined ? null : <DryRun answer={answer} isCurrent={check.isCurrent} />}
         saving={{
           word: isOther && answer.outcome === 'created' ? 'Create another job' : 'Save',
           isPossible,

@@ -1,6 +1,6 @@
 /** Describes what saving would do: changes of the document, and what fires at once. */
 import { SetOff } from '../../actions/set-off.tsx';
-import type { Applied } from './use-check.ts';
+import type { Applied } from './use-job-check.ts';
 
 type Change = Applied['changes'][number];
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { exampleDocument, projectIn, withProject } from './new-document.ts';
-import { yamlOf } from './document-text.ts';
+import { yamlOf } from '../../document/document-text.ts';
 
 test('the example is valid YAML with any project name', () => {
   expect(parse(exampleDocument('shop: a', '2026-01-31'))).toMatchObject({

@@ -6,11 +6,12 @@ import { Failure } from '../../kit/failure.tsx';
 import { useTitle } from '../../kit/title.ts';
 import { useUrlState } from '../../kit/url-state.ts';
 import { useMayOperate } from '../../session/session.ts';
-import { DocumentEditor } from './document-editor.tsx';
-import { useDraft } from './draft.ts';
+import { DocumentEditor } from '../../document/document-editor.tsx';
+import { useDraft } from '../../document/draft.ts';
+import { DryRun } from './dry-run.tsx';
 import { exampleDocument, projectIn, withProject } from './new-document.ts';
 import { ProjectField, useProjectNames } from './project-field.tsx';
-import { useCheck } from './use-check.ts';
+import { useJobCheck, useJobSchema } from './use-job-check.ts';
 import { useSave } from './use-save.ts';
 
 export default function NewJobPage() {
@@ -44,10 +45,11 @@ function NewJob() {
   const { data: names, error: unread, refetch } = projects;
   const [, go] = useLocation();
   const project = projectIn(text);
-  const check = useCheck({
+  const schema = useJobSchema();
+  const check = useJobCheck({
     text,
     isOn: names !== undefined || unread !== null,
-    on: `new ${names?.includes(project) ?? ''}`,
+    on: ['new', names?.includes(project) ?? ''],
   });
   const save = useSave(undefined, ({ id }) => {
     drop();
@@ -71,9 +73,13 @@ function NewJob() {
         change={(name) => change(withProject(text, name))}
       />
       <DocumentEditor
+        label="Job document"
         text={text}
         change={change}
         check={check}
+        schema={schema}
+        isUnchanged={answer?.outcome === 'unchanged'}
+        preview={answer === undefined ? null : <DryRun answer={answer} isCurrent={check.isCurrent} />}
         saving={{
           word: 'Create job',
           isPossible: check.isCurrent && check.faults.length === 0 && answer !== undefined && !isTaken,

@@ -3,7 +3,8 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useAction } from '../../actions/use-action.ts';
 import { tenant } from '../../client.ts';
 import { keys } from '../../queries.ts';
-import { type Applied, yamlHeaders } from './use-check.ts';
+import { yamlHeaders } from '../../document/use-check.ts';
+import type { Applied } from './use-job-check.ts';
 
 /** `onSaved` is called once the job has been read again, so that the old text does not reappear. */
 export function useSave(job: string | undefined, onSaved: (answer: Applied) => void) {

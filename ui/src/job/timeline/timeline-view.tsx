@@ -3,13 +3,13 @@ import { useMemo } from 'react';
 import { Answer } from '../../kit/answer.tsx';
 import { Empty } from '../../kit/empty.tsx';
 import { useNow } from '../../time/clock.ts';
-import { formatSpan } from '../../time/format.ts';
 import { InstantPicker, usePickedInstant } from '../instant-picker.tsx';
 import type { JobViewProps } from '../use-job.ts';
 import '../state-colours.css';
 import { type Graph, useGraph } from '../use-job.ts';
 import { criticalPath, type InstantRun, rowsOf } from './rows.ts';
-import { makeScale, type Scale } from './scale.ts';
+import { makeScale } from './scale.ts';
+import { TimeAxis } from './time-axis.tsx';
 import { TimelineTask, timesOf } from './timeline-row.tsx';
 import './timeline.css';
 import { mostRuns, useInstantRuns } from './use-instant-runs.ts';
@@ -77,7 +77,7 @@ function Chart({ job, graph, runs, now }: ChartProps) {
   return (
     <>
       <div className="timeline">
-        <Axis scale={scale} />
+        <TimeAxis scale={scale} />
         <ol className="timeline-rows">
           {rows.map((row) => (
             <TimelineTask key={row.task} row={row} scale={scale} now={now} critical={critical} />
@@ -90,27 +90,5 @@ function Chart({ job, graph, runs, now }: ChartProps) {
         {runs.length === mostRuns ? <>; only {mostRuns.toLocaleString('en')} runs are shown</> : null}
       </p>
     </>
-  );
-}
-
-function Axis({ scale }: { readonly scale: Scale }) {
-  return (
-    <div className="timeline-axis" aria-hidden="true">
-      {scale.ticks.map(({ at, sinceStart }) => (
-        <span key={at} className="timeline-tick" style={{ left: `${scale.place(at) * 100}%` }}>
-          {sinceStart === 0 ? '0' : formatSpan(sinceStart)}
-        </span>
-      ))}
-      {scale.stretches
-        .filter(({ folded }) => folded)
-        .map(({ from, to, start, end }) => (
-          <span
-            key={from}
-            className="timeline-fold"
-            title={`${formatSpan(to - from)} in which nothing ran`}
-            style={{ left: `${start * 100}%`, width: `${(end - start) * 100}%` }}
-          />
-        ))}
-    </div>
   );
 }

@@ -10,7 +10,7 @@ import { useMayOperate } from '../../session/session.ts';
 import type { Job } from '../use-job.ts';
 import { useVersion } from './use-versions.ts';
 
-const DocumentDiff = lazy(() => import('./document-diff.tsx'));
+const DocumentDiff = lazy(() => import('../../document/document-diff.tsx'));
 
 const layouts = [
   { value: 'unified', label: 'One column' },

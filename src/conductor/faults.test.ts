@@ -1,0 +1,215 @@
+/** Conductors beside each other, and what goes wrong: lost answers, changed tenants, conductors that leave or are silent. */
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { Conducting, launchMessage, signal, type TestConductor } from '../../test/harness/flows/conducting.ts';
+import { until } from '../../test/harness/until.ts';
+import type { Delivered } from '../contract/flow-messages.ts';
+import { newId } from '../kernel/id.ts';
+import { sql } from '../kernel/sql.ts';
+
+let world: Conducting;
+
+beforeAll(async () => {
+  world = await Conducting.make(['a', 'b']);
+  for (const tenant of ['a', 'b']) {
+    await world.flow(
+      {
+        flow: 'three',
+        steps: ['one', 'two', 'three'].map((task) => ({ task, with: { n: '$(f.n)' }, result: 'f.n' })),
+      },
+      tenant,
+    );
+    await world.flow(
+      {
+        flow: 'listener',
+        steps: [
+          { on: { signal: 'add' }, do: [{ set: { 'f.n': '$(f.n + 1)' } }] },
+          { wait: { on: { signal: 'stop' } } },
+        ],
+      },
+      tenant,
+    );
+  }
+});
+afterEach(() => world.stopAll());
+afterAll(() => world.close());
+
+/** Counts calls by key. */
+function counting(): {
+  readonly calls: Map<string, number>;
+  readonly functions: Record<string, (input: unknown, context: { readonly key: string }) => Promise<number>>;
+} {
+  const calls = new Map<string, number>();
+  const add = async (input: unknown, { key }: { readonly key: string }): Promise<number> => {
+    calls.set(key, (calls.get(key) ?? 0) + 1);
+    await new Promise((resolve) => setImmediate(resolve));
+    return (input as { n: number }).n + 1;
+  };
+  return { calls, functions: { one: add, two: add, three: add } };
+}
+
+async function launchMany(one: TestConductor, count: number, tenant = 'a'): Promise<Delivered[]> {
+  const messages = Array.from({ length: count }, () => launchMessage('three', { n: 1 }));
+  return one.port.deliver(world.tenant(tenant), messages, 20_000);
+}
+
+async function allDone(ids: readonly string[], tenant = 'a'): Promise<void> {
+  const db = await world.db(tenant);
+  await until(`${ids.length} executions are done`, async () => {
+    const { count } = await db.one<{ count: number }>(sql`
+      select count(*)::integer as count from execution where id = any (${ids}::uuid[]) and status = 3`);
+    return count === ids.length || undefined;
+  });
+}
+
+it('three hundred executions of two tenants run at once, and each call is made once', async () => {
+  const { calls, functions } = counting();
+  const one = await world.start({ functions });
+  const [a, b] = await Promise.all([launchMany(one, 200), launchMany(one, 100, 'b')]);
+  expect([...a, ...b].every(({ outcome }) => outcome === 'committed')).toBe(true);
+  await allDone(a.map(({ execution }) => execution));
+  await allDone(
+    b.map(({ execution }) => execution),
+    'b',
+  );
+  expect(calls.size).toBe(900);
+  expect([...calls.values()].every((count) => count === 1)).toBe(true);
+});
+
+it('nothing is lost or doubled although the server ends the connections of the puts again and again', async () => {
+  const { calls, functions } = counting();
+  const one = await world.start({ functions });
+  const launches = launchMany(one, 150);
+  const db = world.fleet.control.db;
+  let isOver = false;
+  const terminating = (async () => {
+    for (let round = 0; !isOver; round++) {
+      await db.exec(sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+         where application_name like ${`fleet % a`} and query like '%commit_executions%' and state = 'active'`);
+      await new Promise((resolve) => setTimeout(resolve, 15));
+      if (round > 200) return;
+    }
+  })();
+  const delivered = await launches;
+  const ids = delivered.filter(({ outcome }) => outcome !== 'refused').map(({ execution }) => execution);
+  expect(ids).toHaveLength(150);
+  await allDone(ids);
+  isOver = true;
+  await terminating;
+  const rows = await (await world.db()).rows<{ n: number }>(sql`
+    select rev as n from execution where id = any (${ids}::uuid[])`);
+  expect(rows.every(({ n }) => n === 4)).toBe(true);
+  expect(calls.size).toBe(450);
+});
+
+it('executions go on with the same calls after their tenant was closed in the middle', async () => {
+  const { calls, functions } = counting();
+  const one = await world.start({ functions });
+  const launches = launchMany(one, 200);
+  for (let i = 0; i < 5; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 40));
+    world.fleet.hub.send('tenant', world.tenant(), true);
+  }
+  const delivered = await launches;
+  expect(delivered.every(({ outcome }) => outcome === 'committed' || outcome === 'accepted')).toBe(true);
+  await allDone(delivered.map(({ execution }) => execution));
+  expect(calls.size).toBe(600);
+});
+
+it('a conductor that stops leaves its calls to another, which repeats them with the same keys', async () => {
+  const keys: string[] = [];
+  const stuck = (_: unknown, { key, signal: stop }: { readonly key: string; readonly signal: AbortSignal }) => {
+    keys.push(key);
+    return new Promise((_resolve, reject) => stop.addEventListener('abort', () => reject(new Error('stopped'))));
+  };
+  const first = await world.start({ functions: { one: stuck } });
+  const { execution } = await world.launch(first, 'three', { input: { n: 1 } });
+  await until('it is called', () => keys.length === 1 || undefined);
+  const { calls, functions } = counting();
+  const second = await world.start({ functions });
+  await first.stop();
+  const { head } = await world.ended(execution);
+  expect(head).toMatchObject({ status: 'done', owner: second.conductor.id });
+  expect(calls.get(keys[0] ?? '')).toBe(1);
+});
+
+it('a call waits until a conductor hosts its function', async () => {
+  const { functions } = counting();
+  const without = await world.start({ functions: { one: functions['one'] ?? (() => 0) } });
+  const { execution } = await world.launch(without, 'three', { input: { n: 1 } });
+  await until('the first function has answered', async () => (await world.head(execution)).rev === 2 || undefined);
+  await world.start({ functions: { two: functions['two'] ?? (() => 0) } });
+  await until('the second has answered', async () => (await world.stored(execution))?.state.f['n'] === 3 || undefined);
+  await world.start({ functions: { three: functions['three'] ?? (() => 0) } });
+  const { state } = await world.ended(execution);
+  expect(state.f).toEqual({ n: 4 });
+});
+
+it('an execution moves between conductors that host different functions while both are alive', async () => {
+  const { functions } = counting();
+  const { one: f1 = () => 0, two: f2 = () => 0, three: f3 = () => 0 } = functions;
+  const a = await world.start({ functions: { one: f1, three: f3 } });
+  await world.start({ functions: { two: f2 } });
+  const ids = await Promise.all(Array.from({ length: 20 }, () => world.launch(a, 'three', { input: { n: 1 } })));
+  await allDone(ids.map(({ execution }) => execution));
+});
+
+it('signals through two conductors to the same executions are all counted once', async () => {
+  const [a, b] = [await world.start(), await world.start()];
+  const { execution } = await world.launch(a, 'listener', { input: { n: 0 } });
+  const sends = Array.from({ length: 60 }, (_, i) => world.send((i % 2 === 0 ? a : b).port, signal(execution, 'add')));
+  const outcomes = await Promise.all(sends);
+  expect(outcomes.every(({ outcome }) => outcome === 'committed' || outcome === 'accepted')).toBe(true);
+  await until('all are counted', async () => (await world.stored(execution))?.state.f['n'] === 60 || undefined);
+  await world.send(b.port, signal(execution, 'stop'));
+  await world.ended(execution);
+});
+
+it('two conductors that both take themselves for the owner make one chain of commits', async () => {
+  const { port, loader } = world.makeProcess();
+  const [a, b] = [await world.start(), await world.start()];
+  const message = launchMessage('listener', { n: 0 });
+  await world.send(port, message);
+  const sends = Array.from({ length: 40 }, (_, i) =>
+    world.send((i % 2 === 0 ? a : b).port, signal(message.execution, 'add')),
+  );
+  await Promise.all(sends);
+  await until('all are counted', async () => (await world.stored(message.execution))?.state.f['n'] === 40 || undefined);
+  const history = await world.history(message.execution);
+  expect(history.map(({ rev }) => rev)).toEqual(history.map((_, i) => i + 1));
+  await loader.closeAll();
+});
+
+it('a repeated signal with the same id has one effect, and a launch with a known key gives the first execution', async () => {
+  const one = await world.start();
+  const first = await world.launch(one, 'listener', { input: { n: 0 }, key: 'k1' });
+  const again = await world.launch(one, 'listener', { input: { n: 0 }, key: 'k1' });
+  expect(again).toMatchObject({ outcome: 'known', execution: first.execution });
+  const id = newId();
+  for (let i = 0; i < 3; i++) await world.send(one.port, signal(first.execution, 'add', null, id));
+  expect((await world.stored(first.execution))?.state.f).toEqual({ n: 1 });
+});
+
+it('a launch of an unknown flow is refused', async () => {
+  const one = await world.start();
+  expect(await world.launch(one, 'nothing')).toMatchObject({ outcome: 'refused', code: 'no_such_flow' });
+});
+
+it('a tenant that is closed answers its messages by storing them', async () => {
+  const one = await world.start({
+    engine: (real) => ({ put: (ctx, runs, as) => slow(() => real.put(ctx, runs, as)) }),
+  });
+  const deliveries = Array.from({ length: 20 }, () => world.launch(one, 'listener', { input: { n: 0 } }));
+  await one.stop();
+  const outcomes = await Promise.all(deliveries);
+  expect(outcomes.every(({ outcome }) => outcome === 'committed' || outcome === 'accepted')).toBe(true);
+  const second = await world.start();
+  for (const { execution } of outcomes)
+    await until('it is launched', async () => (await world.head(execution)).rev > 0 || undefined);
+  await second.stop();
+});
+
+async function slow<T>(work: () => Promise<T>): Promise<T> {
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  return work();
+}

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest';
+import { mask, maskSealed } from './masking.ts';
+
+const flow = { sealed: ['f.card.number', 'f.pin'] };
+
+it('A sealed field is masked at its place, in copies of fields, and where a task got its value under another name.', () => {
+  const state = {
+    f: { card: { number: '4929 8801', owner: 'kim' }, pin: 12, amount: 4929 },
+    nodes: { n: { memory: { input: { account: '4929 8801', text: 'pay 4929 8801 now', pin: 12, count: 12 } } } },
+  };
+  expect(maskSealed(flow, state)).toEqual({
+    f: { card: { number: mask, owner: 'kim' }, pin: mask, amount: 4929 },
+    nodes: { n: { memory: { input: { account: mask, text: `pay ${mask} now`, pin: mask, count: 12 } } } },
+  });
+});
+
+it('A value without the fields is masked by those of the execution.', () => {
+  const fields = { card: { number: '4929 8801' }, pin: 8_801 };
+  expect(maskSealed(flow, { echo: ['4929 8801', 8_801, 8_802] }, fields)).toEqual({ echo: [mask, mask, 8_802] });
+});
+
+it('A flow without sealed fields shows everything.', () => {
+  const value = { pin: 1 };
+  expect(maskSealed({ sealed: [] }, value)).toBe(value);
+});
