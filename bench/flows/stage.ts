@@ -72,6 +72,7 @@ export async function setFlowStage(server: Server, functions: HostedFunctionMap)
     loader,
     functions: inProcessFunctions(functions, log),
     maxCalls: 10_000,
+    maxMemoryBytes: config.conductorMemoryBytes,
     apiUrl: () => 'http://127.0.0.1',
     closesPools: false,
     version: engineVersion,
