@@ -19,15 +19,11 @@ export async function addOldExecutions(db: Db, sample: string, count: number): P
                e.created_at - m.age, e.updated_at - m.age, e.ended_at - m.age
           from made m, execution e
          where e.id = ${sample}
-      ),
-      ends as (
-        insert into snapshot (execution_id, rev, state)
-        select m.id, s.rev, s.state from made m, snapshot s where s.execution_id = ${sample}
       )
       insert into commit (execution_id, rev, commit_id, member, at, actor, entry)
       select m.id, c.rev, c.commit_id, c.member, c.at - m.age, c.actor, c.entry
         from made m, commit c
        where c.execution_id = ${sample}`);
   }
-  await db.exec(sql`analyze execution, commit, snapshot`);
+  await db.exec(sql`analyze execution, commit`);
 }

@@ -1,7 +1,7 @@
 /**
  * The best that PostgreSQL can do for the rows of three-step executions: a batch writer without logic. It writes into tables made by
  * the product's own migrations, in a database beside the tenant's. All columns but the keys are copied from an execution of the
- * product: its head, its commits, its snapshot and its events.
+ * product: its head, its commits and its events. A short execution has no snapshot.
  *
  * As many connections as a conductor has lanes write at once. A batch is as large as the product's largest. Each commit of an
  * execution is one statement for the whole batch, and one commit of the database.
@@ -61,7 +61,6 @@ async function copyRows(tenant: Db, raw: Client, execution: string): Promise<num
     select rev as revs from execution where id = ${execution} and ended_at is not null`);
   const copy = (name: string, table: string, row: Sql): Promise<void> => copyRow({ tenant, raw, name, table, row });
   await copy('sample_execution', 'execution', sql`select * from execution where id = ${execution}`);
-  await copy('sample_snapshot', 'snapshot', sql`select * from snapshot where execution_id = ${execution}`);
   for (let rev = 1; rev <= revs; rev++)
     await copy(
       `sample_commit_${rev}`,
@@ -109,7 +108,6 @@ async function makeStatements(client: Client, revs: number): Promise<string[]> {
     const parts = [
       ...(rev === 1 ? [await insert('execution', 'sample_execution', begun)] : [moveHead(isLast)]),
       ...(rev === 1 ? [await insert('event', 'sample_started', event)] : []),
-      ...(isLast ? [await insert('snapshot', 'sample_snapshot', { execution_id: 'u.id' })] : []),
       ...(isLast ? [await insert('event', 'sample_done', event)] : []),
     ];
     const named = parts.map((part, i) => `p${i} as (${part})`);

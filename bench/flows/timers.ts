@@ -104,10 +104,10 @@ async function steadyLateness(stage: FlowStage, { seconds, quick }: Options): Pr
 
 async function latenessSince({ db }: FlowStage, since: Date): Promise<number[]> {
   const rows = await db.rows<{ ms: number }>(sql`
-    select extract(epoch from c.at - (s.state::jsonb -> 'input' ->> 'at')::timestamptz)::float8 * 1000 as ms
+    select extract(epoch from c.at - (l.entry -> 'd' -> 'input' ->> 'at')::timestamptz)::float8 * 1000 as ms
       from execution e
+      join commit l on l.execution_id = e.id and l.rev = 1
       join commit c on c.execution_id = e.id and c.rev = e.rev
-      join snapshot s on s.execution_id = e.id
      where e.created_at > ${since} and e.ended_at is not null`);
   return rows.map(({ ms }) => ms);
 }
