@@ -5,6 +5,8 @@ import { catchup } from './catchup.ts';
 import { dag } from './dag.ts';
 import { endAll, endOnSignals } from './ending.ts';
 import { errands } from './errands.ts';
+import { flows } from './flows/flows.ts';
+import { timers } from './flows/timers.ts';
 import { handover } from './handover.ts';
 import { isolation } from './isolation.ts';
 import { lateness } from './lateness.ts';
@@ -29,6 +31,8 @@ const benchmarks: Record<BenchmarkName, (options: Options, report: Report) => Pr
   isolation,
   errands,
   bus,
+  flows,
+  timers,
 };
 
 /** Returns the exit code. A missed aim is reported but is no failure, because a busy machine misses them all. */

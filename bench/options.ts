@@ -16,6 +16,8 @@ const benchmarks = [
   'isolation',
   'errands',
   'bus',
+  'flows',
+  'timers',
 ] as const;
 export type BenchmarkName = (typeof benchmarks)[number];
 
@@ -52,6 +54,8 @@ export const usage = `npm run bench -- NAME [flags]
   isolation  lateness and hand-over of a tenant whose neighbour is flooded (--runs N: another number), hangs or is broken
   errands    50,000 errands pushed and drained, against graphile-worker in the same run (--runs N: another number)
   bus        events taken in and delivered, against PostgreSQL and a bare server in the same run
+  flows      executions of three hosted steps, against DBOS and PostgreSQL in the same run (--old N: beside N old ones)
+  timers     100,000 sleeping executions, 1,000 timers due per second, 10,000 due at one instant (--runs N: other sleepers)
 
   --json           the last line of standard output is one JSON object
   --append         add the report to docs/benchmarks/results.md

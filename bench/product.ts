@@ -80,12 +80,15 @@ export interface WorkerOptions {
   readonly url: string;
   readonly key: string;
   readonly places: number;
+  /** A module with functions; the worker then runs only these. */
+  readonly functions?: string;
   readonly profileTo?: string | undefined;
 }
 
-export async function startWorker({ url, key, places, profileTo }: WorkerOptions): Promise<Program> {
+export async function startWorker({ url, key, places, functions, profileTo }: WorkerOptions): Promise<Program> {
   const env = { MILLRACE_URL: url, MILLRACE_KEY: key, MILLRACE_MAX_TASKS: String(places) };
-  const started = start(['worker'], { env, profileTo });
+  const args = functions === undefined ? [] : ['--functions', functions];
+  const started = start(['worker', ...args], { env, profileTo });
   await started.findOutput(/^Millrace worker for (\S+)$/m);
   return started;
 }

@@ -34,7 +34,7 @@ async function bundle() {
     plugins,
     platform: 'node',
     // loads parts of itself by name
-    external: [/^node:/, 'graphile-worker'],
+    external: [/^node:/, 'graphile-worker', '@dbos-inc/dbos-sdk'],
     logLevel: 'silent',
   });
   await bundled.write({ file, format: 'esm', codeSplitting: false });
