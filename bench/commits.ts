@@ -44,10 +44,7 @@ export async function timed(work: () => Promise<void>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-async function repeated(
-  { quick }: { readonly quick: boolean },
-  work: () => Promise<void>,
-): Promise<Percentiles> {
+async function repeated({ quick }: { readonly quick: boolean }, work: () => Promise<void>): Promise<Percentiles> {
   const samples: number[] = [];
   for (let i = 0; i < (quick ? 5 : 300); i++) {
     samples.push(await timed(work));

@@ -90,7 +90,7 @@ async function takeTurns({ stage, rival, raw }: Sides, { seconds, quick }: Optio
 }
 
 /** Keeps `inFlight` executions under way. Returns how many ended per second. */
-export async function closedLoop(run: () => Promise<unknown>, ms: number): Promise<number> {
+async function closedLoop(run: () => Promise<unknown>, ms: number): Promise<number> {
   const startedMs = performance.now();
   let done = 0;
   const work = async (): Promise<void> => {

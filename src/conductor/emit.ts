@@ -8,7 +8,7 @@
  */
 import type { Execution, Member } from '../contract/flows.ts';
 
-export interface LivingMember {
+interface LivingMember {
   readonly id: string;
   readonly functions: ReadonlySet<string>;
   /** It takes no new executions. */

@@ -6,7 +6,7 @@ export interface Kept {
 }
 
 /** Bytes of executions in memory of one process, over all tenants. */
-export const usualMemoryBytes = 256 * 1024 * 1024;
+const usualMemoryBytes = 256 * 1024 * 1024;
 
 /** Executions that one use may look at: with more at work than the limit, each use would otherwise look at all. */
 const maxTries = 16;

@@ -264,7 +264,7 @@ describe('ends', () => {
     const id = await launch('late-answers', steps);
     const run = await runOf(id);
     await pidOf(run);
-    const [node] = (await read(id)).nodes.filter((each) => each.run === run);
+    const node = (await read(id)).nodes.find((each) => each.run === run);
     const params = { id, node: node?.id ?? '' };
     await product.call('POST /api/executions/{id}/nodes/{node}/skip', { params, body: { result: 'by hand' } });
     expect(await endOf(product, run)).toMatchObject({ state: 'cancelled', reason: 'cancelled by its execution' });

@@ -10,6 +10,7 @@ import { seriousFaults } from '../harness/axe.ts';
 import { startBrowser } from '../harness/browser.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
 import { busEnvironment, seedBus, type SeededBus } from '../harness/realistic/bus.ts';
+import { flowArgs, type SeededFlows, seedFlows } from '../harness/realistic/flows.ts';
 import { seed, type Seeded } from '../harness/realistic/seed.ts';
 
 const folder = fileURLToPath(new URL('../../screenshots', import.meta.url));
@@ -17,9 +18,11 @@ const folder = fileURLToPath(new URL('../../screenshots', import.meta.url));
 const kept = fileURLToPath(new URL('../../docs/screenshots', import.meta.url));
 const best = new Set(['home', 'graph', 'grid', 'run-failed-dark', 'definition', 'timeline-dark']);
 
+type Everything = Seeded & { readonly bus: SeededBus; readonly flows: SeededFlows };
+
 interface Shot {
   readonly name: string;
-  readonly path: (seeded: Seeded & { readonly bus: SeededBus }) => string;
+  readonly path: (seeded: Everything) => string;
   /** A person would wait for this. */
   readonly shows: string | RegExp;
   readonly act?: (page: Page) => Promise<void>;
@@ -34,6 +37,11 @@ const subscriber =
   (service: string, view = '') =>
   ({ bus }: { readonly bus: SeededBus }) =>
     `/subscribers/${bus.names.get(service)}${view === '' ? '' : `?view=${view}`}`;
+
+const order =
+  (rest = '') =>
+  ({ flows }: { readonly flows: SeededFlows }) =>
+    `/executions/${flows.order}${rest}`;
 
 const shots: readonly Shot[] = [
   { name: 'home', path: () => '/', shows: 'Health' },
@@ -130,6 +138,34 @@ const shots: readonly Shot[] = [
       await page.getByText(/^503 after/).waitFor();
     },
   },
+  { name: 'flows', path: () => '/flows', shows: 'A manager decides; after a week the finance leads are asked' },
+  { name: 'flow', path: () => '/flows/quick', shows: 'batch-7-0' },
+  { name: 'flow-steps', path: () => '/flows/order/steps', shows: 'reserve-stock' },
+  { name: 'flow-versions', path: () => '/flows/order/versions', shows: /newest/ },
+  { name: 'flow-definition', path: () => '/flows/order/definition', shows: 'reserve-stock' },
+  { name: 'new-flow', path: () => '/flows/new', shows: 'New flow' },
+  { name: 'executions', path: () => '/executions', shows: 'order-4711' },
+  { name: 'execution', path: order(), shows: 'reserve-stock' },
+  { name: 'execution-history', path: order('?view=history'), shows: /launch/ },
+  { name: 'execution-timeline', path: order('?view=timeline'), shows: 'invoice' },
+  { name: 'execution-data', path: order('?view=data'), shows: /Fisher/ },
+  { name: 'execution-why', path: order('?view=why'), shows: /mailbox full/ },
+  { name: 'execution-past', path: order('?rev=3'), shows: /revision 3/i },
+  {
+    name: 'execution-step',
+    path: order(),
+    shows: 'reserve-stock',
+    act: async (page) => {
+      await page.getByRole('row', { name: /invoice/ }).click();
+      await page
+        .getByText(/mailbox full/)
+        .first()
+        .waitFor();
+    },
+  },
+  { name: 'execution-paused', path: ({ flows }) => `/executions/${flows.paused}`, shows: /paused/ },
+  { name: 'workitems', path: () => '/workitems', shows: 'Expense e0 of eve' },
+  { name: 'answer', path: ({ flows }) => new URL(flows.link).pathname, shows: 'Expense e0 of eve' },
   {
     name: 'search',
     path: () => '/',
@@ -155,11 +191,11 @@ const looks = [
 
 let product: Product;
 let browser: Browser;
-let seeded: Seeded & { readonly bus: SeededBus };
+let seeded: Everything;
 
 beforeAll(async () => {
-  product = await startProduct({ env: busEnvironment });
-  seeded = { ...(await seed(product)), bus: await seedBus(product) };
+  product = await startProduct({ env: busEnvironment, args: flowArgs });
+  seeded = { ...(await seed(product)), bus: await seedBus(product), flows: await seedFlows(product) };
   for (const name of ['acme', 'billing']) await product.call('POST /api/tenants', { body: { name } });
   await product.call('POST /api/tenants/{name}/stop', { params: { name: 'billing' } });
   browser = await startBrowser();

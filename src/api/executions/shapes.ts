@@ -39,7 +39,7 @@ export const nodeId = z
 export const executionStatuses = ['running', 'waiting', 'paused', 'incident', 'done', 'failed', 'cancelled'] as const;
 export type ExecutionStatus = (typeof executionStatuses)[number];
 
-export const statusList = z
+const statusList = z
   .string()
   .max(200)
   .transform((text, context) => {
@@ -52,7 +52,7 @@ export const statusList = z
   })
   .describe('statuses, separated by commas');
 
-export const label = z
+const label = z
   .string()
   .max(1_300)
   .transform((text, context) => {

@@ -8,7 +8,7 @@ import { flag, id, idPath, time } from '../shapes.ts';
 const person = z.string().min(1).max(200);
 
 /** A field of a form as it is shown: short forms such as `boolean` are written out. */
-export const formField = z.object({
+const formField = z.object({
   name: z.string(),
   type: z.enum(['boolean', 'text', 'number', 'integer', 'date', 'choice']),
   label: z.string(),
@@ -17,7 +17,7 @@ export const formField = z.object({
   default: z.unknown().optional(),
 });
 
-export const workitem = z.object({
+const workitem = z.object({
   id,
   execution: id,
   flow: z.string(),

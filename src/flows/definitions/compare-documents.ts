@@ -17,7 +17,7 @@ export interface PlacedFlow {
 }
 
 /** Maximum changes of one answer. */
-export const maxChanges = 1_000;
+const maxChanges = 1_000;
 
 /** By place. Blocks are left out: their steps are compared. */
 export function compareDocuments(before: PlacedFlow, after: PlacedFlow): StepChange[] {

@@ -18,7 +18,7 @@ interface RunTask {
 }
 
 /** A flow that a step calls by a fixed name. */
-export interface CalledFlow {
+interface CalledFlow {
   readonly path: string;
   readonly flow: string;
 }

@@ -18,7 +18,7 @@ export interface HistoryEntry {
   readonly out: readonly JsonObject[];
 }
 
-export interface HistoryMessage {
+interface HistoryMessage {
   readonly id: string;
   readonly point: string;
   readonly nid: string | null;

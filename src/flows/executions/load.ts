@@ -5,7 +5,7 @@ import { type Db, onPool, sql } from '../../kernel/sql.ts';
 import { uuidArray } from '../../postgres/binary-array.ts';
 import { type Delta, foldDeltas } from '../interpreter/delta.ts';
 import { blankState, type FlowState } from '../interpreter/state.ts';
-import { isObject, type Json, type JsonObject } from '../json.ts';
+import type { Json } from '../json.ts';
 import { deltaOf, type Entry } from './entry.ts';
 import { type FlowRow, functionsOf, type LoadedFlow, loadFlow, missingFlows, withDocument } from './loaded-flow.ts';
 import { bytesOf, commitFormat, type Memory, noTrackers, tallyOf } from './memory.ts';
@@ -13,7 +13,7 @@ import { unseal } from './sealing.ts';
 
 type Reading = Pick<EngineContext, 'pool' | 'secrets'>;
 
-export type ExecutionRow = {
+type ExecutionRow = {
   readonly id: string;
   readonly rev: number;
   readonly status: number;
@@ -136,8 +136,4 @@ export function readDeltas(entries: readonly Entry[], secrets: Reading['secrets'
 
 function parentOf({ parent, parent_nid: nid, parent_attempt: attempt }: ExecutionRow): Memory['parent'] {
   return parent === null || nid === null ? null : { execution: parent, nid, attempt: attempt ?? 1 };
-}
-
-export function asDocument(value: Json): JsonObject {
-  return isObject(value) ? value : {};
 }

@@ -121,7 +121,7 @@ it('a fault is logged without the token', async () => {
   const logged: unknown[] = [];
   const log = { ...gateway.context.log, error: (fields: unknown) => void logged.push(fields) };
   const broken = { byId: () => Promise.reject(new Error('broken')) };
-  Object.assign(gateway.context, { log, loader: { ...gateway.context.loader, ...broken } });
+  Object.assign(gateway.context, { log, loader: broken });
   const answer = await gateway.fetch('GET', `/answers/${token}`);
   expect(answer.status).toBe(500);
   expect(logged).toHaveLength(1);

@@ -197,7 +197,7 @@ export function launchMessage(flow: string, input: unknown = {}, more: Partial<L
   return { id: execution, execution, bornMs: Date.now(), point: 'launch', actor: 'anna', body };
 }
 
-export function messageOf(execution: string, body: MessageBody, id = newId()): FlowMessage {
+function messageOf(execution: string, body: MessageBody, id = newId()): FlowMessage {
   const { point } = body;
   return { id, execution, bornMs: Date.now(), point, actor: 'anna', body };
 }

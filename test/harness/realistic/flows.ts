@@ -3,6 +3,8 @@
  * execution that is paused, one that has called another, and many that have ended in every way. The product must host the functions
  * of `flow-functions.mjs` (`flowArgs`).
  */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Product } from '../product.ts';
 import { until } from '../until.ts';
@@ -104,9 +106,11 @@ export interface SeededFlows {
   /** Expenses that wait for their manager. */
   readonly expenses: readonly string[];
   readonly paused: string;
+  /** Answers the first expense without a key. */
+  readonly link: string;
 }
 
-export function orderInput(folder: string, id: number, more: object = {}) {
+function orderInput(folder: string, id: number, more: object = {}) {
   const images = Array.from({ length: 30 }, (_, i) => `https://img.example/${id}/${i}.png`);
   const items = [
     { sku: 'A1', count: 2 },
@@ -116,7 +120,7 @@ export function orderInput(folder: string, id: number, more: object = {}) {
   return { folder, order, card: 'visa', images, ...more };
 }
 
-export async function applyFlows(product: Product): Promise<void> {
+async function applyFlows(product: Product): Promise<void> {
   for (const body of [receipt, order, expense, quick]) {
     await product.call('POST /api/flows', { body, headers: { 'content-type': 'application/yaml' } });
   }
@@ -159,5 +163,8 @@ export async function seedFlows(product: Product): Promise<SeededFlows> {
   await product.call('POST /api/executions/{id}/pause', { params: { id: paused } });
   await until('the order has its incident', async () => (await statusOf(product, order)) === 'incident' || undefined);
   await until('the refused order was undone', async () => (await statusOf(product, refused)) === 'failed' || undefined);
-  return { folder, order, expenses, paused };
+  const link = await until('the first manager is reminded', () =>
+    readFile(join(folder, 'link-e0'), 'utf8').catch(() => undefined),
+  );
+  return { folder, order, expenses, paused, link };
 }

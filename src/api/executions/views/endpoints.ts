@@ -69,7 +69,7 @@ const node = z.object({
   timers: z.array(z.object({ name: z.string(), due_at: time, planned_at: time.nullable() })),
 });
 
-export const executionDetail = executionHead.extend({
+const executionDetail = executionHead.extend({
   input: z.unknown(),
   fields: z.record(z.string(), z.unknown()).describe('sealed fields are shown as •••'),
   cut: z.array(z.string()).describe('what is not shown because it is too long: `input`, `result`, or `f.` and a field'),

@@ -35,7 +35,7 @@ async function show({ params, query }: Wish, ctx: ApiContext): Promise<Execution
   });
 }
 
-export async function workOf({ db }: ApiContext, { head, state }: StoredExecution): Promise<WorkIds> {
+async function workOf({ db }: ApiContext, { head, state }: StoredExecution): Promise<WorkIds> {
   const nids = Object.keys(state.nodes).slice(0, maxNodes);
   const rows = nids.length === 0 ? [] : await listWork(db, head.id, nids);
   const ofKind = (kind: 'run' | 'workitem') =>

@@ -14,7 +14,7 @@ import type { RunDetails } from './run-details.ts';
 import { summaryOf } from './summary.ts';
 
 /** Deltas of so many characters are read without a snapshot. */
-export const minSnapshotChars = 16 * 1024;
+const minSnapshotChars = 16 * 1024;
 
 export interface Result {
   /** Before the message. */

@@ -20,7 +20,7 @@ import { launchOf, readBody } from './read-message.ts';
 import { noDetails } from './run-details.ts';
 
 /** A whole state, as JSON. It is loaded and kept in memory as a whole. */
-export const maxStateChars = 16 * 1024 * 1024;
+const maxStateChars = 16 * 1024 * 1024;
 
 const tooLarge: FlowRun['refused'] = {
   code: 'too_large',

@@ -1,6 +1,6 @@
 /** The parts of an execution that its drawing needs: the steps of its document, and the live nodes that visit them. */
 
-export type StepState = 'done' | 'running' | 'waiting' | 'incident' | 'failed' | 'cancelled' | 'skipped' | 'idle';
+type StepState = 'done' | 'running' | 'waiting' | 'incident' | 'failed' | 'cancelled' | 'skipped' | 'idle';
 
 /** A step of the document, with the steps inside it. */
 export interface TreeStep {

@@ -204,7 +204,7 @@ function tally(states: readonly RowState[]): ReadonlyMap<RowState, number> {
   return counts;
 }
 
-export function countSteps(step: TreeStep): number {
+function countSteps(step: TreeStep): number {
   return step.children.reduce((sum, child) => sum + countSteps(child), 1);
 }
 

@@ -4,7 +4,7 @@ import './json-view.css';
 
 /** Characters of a value that are drawn at once. */
 const maxCharacters = 20_000;
-export const sealedMark = '•••';
+const sealedMark = '•••';
 
 interface Props {
   /** For screen readers: what the value is. */
