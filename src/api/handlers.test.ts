@@ -33,11 +33,27 @@ const entries: Entry[] = Object.entries(tenantEndpoints).map(([key, endpoint]) =
 const ofHeldRuns = /^\/int-api\/(?:tasks|projects)\//;
 
 const fill = (path: string, id: string): string =>
-  path.replace('{id}', id).replace('{instant}', '2026-01-01T00:00:00Z').replace('{key}', 'k').replace('{version}', '1');
+  path
+    .replace('{id}', id)
+    .replace('{instant}', '2026-01-01T00:00:00Z')
+    .replace('{key}', 'k')
+    .replace('{version}', '1')
+    .replace('{node}', '0_0-1');
+
+/** Of endpoints that reject an empty body before they look at the run of a task. */
+const bodies: Readonly<Record<string, object>> = {
+  'POST /api/executions': { flow: 'none' },
+  'POST /api/executions/bulk': { flow: 'none', items: [{}] },
+  'POST /api/executions/{id}/signals': { name: 'none' },
+};
+/** A key may not do what only the task itself may do. */
+const onlyTasks = 'PUT /api/runs/{id}/result';
 
 async function status(entry: Entry, caller?: Parameters<TenantApi['as']>[0]): Promise<number> {
   const path = fill(entry.path, newId());
-  const answer = await api.fetch(entry.method, path, caller === undefined ? {} : { caller });
+  const body = bodies[`${entry.method} ${entry.path}`];
+  const json = body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } };
+  const answer = await api.fetch(entry.method, path, { ...(caller && { caller }), ...json });
   await answer.body?.cancel();
   return answer.status;
 }
@@ -49,10 +65,13 @@ describe('endpoints of a tenant', () => {
     for (const role of roles) {
       const isNamed = open || role === 'root' || entry.allow.includes(role);
       // the worker of this key holds no run
-      const allowed = isNamed && !(role === 'worker' && ofHeldRuns.test(entry.path));
+      const isRefused =
+        (role === 'worker' && ofHeldRuns.test(entry.path)) || `${entry.method} ${entry.path}` === onlyTasks;
+      const allowed = isNamed && !isRefused;
       const got = await status(entry, keyOf(role));
       expect([role, got === 403]).toEqual([role, !allowed]);
-      expect(got).toBeLessThan(500);
+      // 501: no conductor can be reached from here
+      if (got !== 501) expect(got).toBeLessThan(500);
     }
     // a credential of an ended run gives no access
     if (!open) expect(await status(entry, taskOf(newId()))).toBe(403);

@@ -11,9 +11,10 @@ import { MillraceError } from '../../errors.ts';
 import type { Operation } from '../../flows/interpreter/state.ts';
 import type { Json } from '../../flows/json.ts';
 import { newId } from '../../kernel/id.ts';
-import { schedulerAway } from '../explain/fleet.ts';
 import { type ApiContext, author, badRequest } from '../context.ts';
+import { schedulerAway } from '../explain/fleet.ts';
 import { WaitingRequests } from '../live/waiting.ts';
+import { restrictTask } from '../tasks/task-scope.ts';
 
 /** How long a request waits for the commit. */
 const withinMs = 10_000;
@@ -34,13 +35,14 @@ export interface Letter {
   readonly id?: string | undefined;
 }
 
-/** Sends messages, and returns one outcome for each, in order. */
+/** Sends messages, and returns one outcome for each, in order. Throws if the caller is a task whose run has ended. */
 export async function deliver(
   ctx: ApiContext,
   caller: Caller | undefined,
   letters: readonly Letter[],
 ): Promise<Delivered[]> {
   const { conductors } = ctx;
+  await restrictTask(ctx, caller, {});
   if (conductors === undefined) throw new MillraceError('not_supported', 'this process cannot reach conductors');
   const { actor, at } = author(ctx, caller);
   const messages = letters.map(

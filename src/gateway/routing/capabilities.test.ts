@@ -8,7 +8,7 @@ import { groupOf, requireGroup } from './capabilities.ts';
 let fleet: Fleet;
 let gateway: TestGateway;
 beforeAll(async () => {
-  const { bus: _, ...former } = engine;
+  const { bus: _, flows: __, ...former } = engine;
   fleet = await makeFleet(['default', 'shop']);
   gateway = makeTestGateway(fleet, fleet.newLoader({ engines: [former] }));
 });
