@@ -28,8 +28,9 @@ it('A statement whose connection breaks, and the next one on that client, are lo
 });
 
 it('A pool that is closed, and one that has no connection left in time, are lost connections', async () => {
-  const pool = new Pool({ ...config, max: 1, connectionTimeoutMillis: 20 });
+  const pool = new Pool({ ...config, max: 1 });
   const only = await pool.connect();
+  pool.options.connectionTimeoutMillis = 20;
   const late = await errorOf(pool.connect());
   only.release();
   await pool.end();

@@ -1,8 +1,8 @@
 /**
  * A tenant is upgraded while all roles work on it: triggers fire, workers claim, report and ship logs, users read, publishers
- * publish and a courier delivers. It begins at release 0.1.0, whose engine has no bus, and is upgraded to this release and to the next. No run is lost, and the server's log proves that no statement
- * of the old engine came after the migration got its lock. A failed upgrade keeps the old engine, and leaves nothing of the new
- * one.
+ * publish and a courier delivers. It begins at release 0.1.0, whose engine has no bus, and is upgraded to this release and to the
+ * next. No run is lost, and the server's log proves that no statement of the old engine came after the migration got its lock.
+ * A failed upgrade keeps the old engine, and leaves nothing of the new one.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -46,7 +46,7 @@ beforeAll(async () => {
   await world.started(name);
   worker = new RoleProcess({ name: 'worker', args: ['worker'], env: world.env, mayEnd: () => false });
   courier = new RoleProcess({ name: 'courier', args: ['courier'], env: world.env, mayEnd: () => false });
-}, 90_000);
+}, 240_000);
 afterAll(async () => {
   await Promise.all([worker?.release(), courier?.release()]);
   await world?.close();
