@@ -152,7 +152,8 @@ async function serveInstallation(
 ): Promise<void> {
   const { config, control, log } = installation;
   const users = new TaskUsers({ wish: config.taskUser, log });
-  const separation = options.worker ? await users.separation() : undefined;
+  const runsTasks = options.worker || options.functions !== undefined;
+  const separation = runsTasks ? await users.separation() : undefined;
   const healthy = (): Promise<boolean> => isStarted(control, defaultTenant);
   const serving = makeServing({ installation, rootKey, healthy });
   const worker = options.worker ? [inProcessWorker(installation, serving, users)] : [];

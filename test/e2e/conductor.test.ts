@@ -123,6 +123,7 @@ it('`millrace conductor` drives executions beside an API without functions', asy
   try {
     expect(await doneFields(await launch())).toEqual({ n: 20, code: 'much' });
     expect((await calls()).length).toBe(3);
+    expect(conductor.output()).toMatch(/^ {2}tasks {5}(Each task runs|Tasks run) as /m);
   } finally {
     await Promise.all([conductor.release(), api.release()]);
   }

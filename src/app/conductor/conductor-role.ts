@@ -1,6 +1,7 @@
 /** The role `conductor`: drives executions of flows, of all tenants. It has no listener, and does not load the code of the gateway's pages. */
 import type { ConductorOptions } from '../../cli/commands/server/role-commands.ts';
 import { makeLog } from '../../kernel/log.ts';
+import { findSeparation } from '../../runtimes/users/task-separation.ts';
 import { conductorService, fileFunctions } from './conductor-service.ts';
 import { externalAddress, openExternal, readSecretKeys } from '../open-installation.ts';
 import { prepareControl } from '../prepare-databases.ts';
@@ -35,6 +36,7 @@ export async function runConductor({ config, signal, say }: Role, options: Condu
       if (!signal.aborted) throw error;
     });
     say('Millrace conductor');
+    if (options.functions !== undefined) say(`  tasks     ${(await findSeparation(config.taskUser)).about}`);
     await untilAborted(signal);
   } finally {
     await end.stop(conductor, closeMs);
