@@ -5,7 +5,9 @@
  * 1. It beats in the control database each second; any number of conductors may run beside each other (`members.ts`).
  * 2. It opens tenants that have work, and closes them when they have none (`loader/served/`).
  * 3. When a tenant changes, its flows stop within 3 s, before the loader closes its connections. They go on with the new engine.
+ * 4. A tenant that may run no local tasks (`MILLRACE_LOCAL_TASKS`) sees conductors that host nothing, so its calls wait.
  */
+import type { EngineContext } from '../contract/context.ts';
 import type { Delivered, FlowMessage } from '../contract/flow-messages.ts';
 import { type FlowTenantRow, listFlowTenants } from '../control/conductor-queries.ts';
 import type { Log } from '../kernel/log.ts';
@@ -18,6 +20,8 @@ import { type ServedTimes, usualTimes } from '../loader/served/served-tenant.ts'
 import { type ListedTenant, ServedTenants } from '../loader/served/served-tenants.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import { outlast } from '../postgres/wait-for-server.ts';
+import { mayRun } from '../runtimes/local-tasks.ts';
+import { type MemberView, withoutFunctions } from './emit.ts';
 import { Calls } from './functions/calls.ts';
 import type { HostedFunctions } from './functions/hosted.ts';
 import { Members } from './members.ts';
@@ -189,7 +193,7 @@ class RunningConductor {
       engine: engine.flows,
       ctx,
       unsettled,
-      view: () => this.#members.view,
+      view: this.#viewOf(ctx),
       calls: this.#calls,
       memory: this.#memory,
       turns: this.#turns,
@@ -201,6 +205,11 @@ class RunningConductor {
       },
       onError: this.#onTenantError(ctx.tenant.name),
     });
+  }
+
+  #viewOf({ tenant, settings }: EngineContext): () => MemberView {
+    const mayCall = mayRun('function', tenant.name, settings.localTasks);
+    return mayCall ? () => this.#members.view : () => withoutFunctions(this.#members.view);
   }
 
   #onTenantError(tenant: string): (error: unknown) => void {

@@ -51,8 +51,8 @@ export class Dispatch {
   /** This conductor is the owner now. Repeats the calls under way; returns whether inner messages are left. */
   takenOver(execution: Execution): boolean {
     checkpoint('takeover.put');
-    const { engine, calls, onTimers } = this.#options;
-    const { calls: unfinished, more } = engine.unfinished(execution, calls.names);
+    const { engine, view, onTimers } = this.#options;
+    const { calls: unfinished, more } = engine.unfinished(execution, view().functions);
     this.#call(unfinished);
     onTimers(true);
     return more;

@@ -47,6 +47,14 @@ export function hostsOf(names: readonly string[], view: MemberView): string[] {
     .map(({ id }) => id);
 }
 
+const noFunctions: ReadonlySet<string> = new Set();
+
+/** The view of a tenant that may not call hosted functions. */
+export function withoutFunctions(view: MemberView): MemberView {
+  const others = [...view.others].map(([id, other]) => [id, { ...other, functions: noFunctions }] as const);
+  return { ...view, functions: noFunctions, others: new Map(others) };
+}
+
 /** The view as engines get it. */
 export function memberOf(view: MemberView): Member {
   return { id: view.id, living: [view.id, ...view.others.keys()] };

@@ -145,6 +145,27 @@ it('a call waits until a conductor hosts its function', async () => {
   expect(state.f).toEqual({ n: 4 });
 });
 
+it('functions are kept from tenants that may run no local tasks, and called once these may', async () => {
+  const { functions, calls } = counting();
+  const closed = await world.start({ functions, localTasks: 'default' });
+  const { execution } = await world.launch(closed, 'three', { input: { n: 1 } });
+  await until('it waits for a host', async () =>
+    (await world.db()).maybeOne(sql`select from tracker where execution_id = ${execution} and kind = 'function'`),
+  );
+  // takes the execution over, which repeats the calls of the state
+  const other = await world.start({ functions, localTasks: 'default' });
+  await closed.stop();
+  await until(
+    'the other one drives it',
+    async () => (await world.head(execution)).owner === other.conductor.id || undefined,
+  );
+  await other.stop();
+  expect(calls.size).toBe(0);
+  await world.start({ functions });
+  const { state } = await world.ended(execution);
+  expect(state.f).toEqual({ n: 4 });
+});
+
 it('an execution moves between conductors that host different functions while both are alive', async () => {
   const { functions } = counting();
   const { one: f1 = () => 0, two: f2 = () => 0, three: f3 = () => 0 } = functions;

@@ -19,7 +19,8 @@ const messageLimits = { budgetMs: 100, maxMessages: 200 } as const;
 export interface InterpretingOptions {
   readonly engine: Pick<FlowEngine, 'execute'>;
   readonly ctx: EngineContext;
-  readonly hosted: ReadonlySet<string>;
+  /** The functions that this conductor calls. */
+  readonly hosted: () => ReadonlySet<string>;
   /** The address of the API, for links. */
   readonly apiUrl: () => string;
 }
@@ -65,7 +66,7 @@ export class Interpreting {
       nowMs,
       seed: `${execution.id}/${execution.rev}/${message.id}`,
       maxMessages: messageLimits.maxMessages,
-      hosted,
+      hosted: hosted(),
       isSpent: () => performance.now() > endMs,
       link: (answer) =>
         `${apiUrl()}/answers/${makeAnswerToken(ctx.secrets, { ...answer, tenantId: ctx.tenant.id }, nowMs)}`,

@@ -84,7 +84,7 @@ export class TenantFlows implements TenantService {
       ...shared,
       mailboxes,
       turns,
-      interpreting: new Interpreting({ engine, ctx, hosted: calls.names, apiUrl: options.apiUrl }),
+      interpreting: new Interpreting({ engine, ctx, hosted: () => view().functions, apiUrl: options.apiUrl }),
       dispatch: this.#makeDispatch(),
       onElsewhere: (execution) => calls.dropExecution(ctx.tenant.id, execution),
       onAbsent: () => this.#fetching.kick(),

@@ -71,14 +71,17 @@ function unavailable(
   );
 }
 
-/** A finding if a setting of the installation forbids runs of this lane. */
-export function notAllowed({ tenant, settings }: ApiContext, lane: string): Finding | undefined {
-  const { runtime, queue } = partsOfLane(lane);
+/** A finding if a setting of the installation forbids this tenant tasks of a runtime. */
+export function notAllowed(
+  { tenant, settings }: ApiContext,
+  runtime: string,
+  data: Readonly<Record<string, unknown>>,
+): Finding | undefined {
   if (mayRun(runtime, tenant.name, settings.localTasks)) return undefined;
   return finding(
     'runtime_not_allowed',
     `only the tenant default may run tasks of the runtime ${runtime} here (MILLRACE_LOCAL_TASKS=default)`,
-    { runtime, queue, setting: 'MILLRACE_LOCAL_TASKS' },
+    { ...data, runtime, setting: 'MILLRACE_LOCAL_TASKS' },
     'ask the operator of the installation to change the setting, or give the task another runtime',
   );
 }

@@ -1,4 +1,5 @@
 /** Explains why a run has not started, which worker runs it, or how it ended and what followed. */
+import { partsOfLane } from '../../contract/lane.ts';
 import { shellWord } from '../../kernel/text/shell-word.ts';
 import type { ApiContext } from '../context.ts';
 import { traceBack } from './chain.ts';
@@ -51,7 +52,9 @@ async function whyNotStarted(ctx: ApiContext, run: ExplainedRun): Promise<Findin
     paused && task !== null ? whyHeld(ctx, task) : undefined,
     schedulerAway(ctx),
   ]);
-  const obstacles = [pause, limit, notAllowed(ctx, lane) ?? unserved(lane, workers)].flatMap((each) => each ?? []);
+  const { runtime, queue } = partsOfLane(lane);
+  const forbidden = notAllowed(ctx, runtime, { queue });
+  const obstacles = [pause, limit, forbidden ?? unserved(lane, workers)].flatMap((each) => each ?? []);
   const blocked = obstacles.length > 0 ? obstacles : [await position(ctx, { id: run.id, lane, rank }, workers)];
   return [...blocked, ...lossesOf(run), ...(scheduler === undefined ? [] : [scheduler])];
 }

@@ -10,12 +10,12 @@ export function badDocument(faults: readonly Fault[]): MillraceError {
 }
 
 /** Rejects tasks that this tenant may not run. */
-export function rejectLocalTasks({ runTasks }: Definition, { tenant, settings }: ApiContext): void {
-  const faults = runTasks
+export function rejectLocalTasks({ tasks }: Definition, { tenant, settings }: ApiContext): void {
+  const faults = tasks
     .filter(({ kind }) => !mayRun(kind, tenant.name, settings.localTasks))
-    .map(({ path }) => ({
+    .map(({ path, kind }) => ({
       path,
-      message: 'only the tenant default may run tasks of this runtime (MILLRACE_LOCAL_TASKS=default)',
+      message: `only the tenant default may run ${kind} tasks (MILLRACE_LOCAL_TASKS=default)`,
     }));
   if (faults.length > 0) throw badDocument(faults);
 }

@@ -6,7 +6,7 @@ import { sql } from '../../kernel/sql.ts';
 
 let api: TenantApi;
 beforeAll(async () => {
-  api = await makeTenantApi({ name: 'other', localTasks: 'default' });
+  api = await makeTenantApi();
 });
 afterAll(() => api.close());
 
@@ -70,10 +70,22 @@ describe('applying a flow', () => {
     });
   });
 
-  it('refuses tasks of runtimes that the tenant may not use', async () => {
-    const steps = [{ task: 'go', process: { command: ['true'] } }];
-    const applying = apply({ flow: 'local', steps });
-    await expect(applying).rejects.toEqual(refusal(400));
+  it('refuses tasks that the tenant may not run: processes, functions of workers, and those of conductors', async () => {
+    const other = await makeTenantApi({ name: 'other', localTasks: 'default' });
+    const steps = [
+      { task: 'a', process: { command: ['true'] } },
+      { task: 'b', function: { name: 'f' } },
+      { task: 'c' },
+      { task: 'd', docker: { image: 'alpine' } },
+      { task: 'e', http: { method: 'GET', url: 'https://shop.example' } },
+      { task: 'f', human: { assignee: 'meg', title: 'ok?' } },
+    ];
+    const body = JSON.stringify({ flow: 'local', steps });
+    const { faults } = await other.call('POST /api/flows/check', { body });
+    await expect(other.call('POST /api/flows', { body })).rejects.toEqual(refusal(400));
+    await other.close();
+    expect(faults.map(({ path }) => path)).toEqual(['steps[0].process', 'steps[1].function', 'steps[2]']);
+    expect(faults[2]?.message).toBe('only the tenant default may run function tasks (MILLRACE_LOCAL_TASKS=default)');
   });
 });
 

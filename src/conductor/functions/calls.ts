@@ -43,10 +43,6 @@ export class Calls {
     this.#maxCalls = maxCalls;
   }
 
-  get names(): ReadonlySet<string> {
-    return this.#functions.names;
-  }
-
   get running(): number {
     return this.#running;
   }

@@ -10,10 +10,10 @@ import { type OutlineStep, outlineOf } from '../language/outline.ts';
 import { parseFlow } from '../language/parse-flow.ts';
 import type { Flow, Step } from '../language/step.ts';
 
-/** A task that is performed by runs of workers. */
-interface RunTask {
+/** A task that programs perform, not people. */
+interface WorkTask {
   readonly path: string;
-  /** The runtime. */
+  /** The kind of work. A function that a conductor hosts is of the kind `function`, too. */
   readonly kind: string;
 }
 
@@ -31,7 +31,7 @@ export interface Definition {
   readonly outline: OutlineStep;
   /** Names of the functions that a conductor must host. */
   readonly functions: readonly string[];
-  readonly runTasks: readonly RunTask[];
+  readonly tasks: readonly WorkTask[];
   readonly calls: readonly CalledFlow[];
   /** By name: the place of the first task that needs it. */
   readonly pools: Readonly<Record<string, string>>;
@@ -61,11 +61,7 @@ function definitionOf(document: JsonObject, flow: Flow, warnings: readonly Fault
     document,
     outline: outlineOf(flow),
     functions: hostedFunctions(flow),
-    runTasks: [...flow.byPosition.values()].flatMap((step) =>
-      step.verb === 'task' && step.work.kind === 'run'
-        ? [{ path: `${step.path}.${step.work.runtime}`, kind: step.work.runtime }]
-        : [],
-    ),
+    tasks: [...flow.byPosition.values()].flatMap(workTask),
     calls: [...flow.byPosition.values()].flatMap(fixedCall),
     pools: poolsOf(flow),
     warnings,
@@ -77,6 +73,12 @@ function hostedFunctions({ byPosition }: Flow): string[] {
     step.verb === 'task' && step.work.kind === 'hosted' ? [step.name] : [],
   );
   return [...new Set(names)].toSorted();
+}
+
+function workTask(step: Step): WorkTask[] {
+  if (step.verb !== 'task' || step.work.kind === 'human') return [];
+  if (step.work.kind === 'hosted') return [{ path: step.path, kind: 'function' }];
+  return [{ path: `${step.path}.${step.work.runtime}`, kind: step.work.runtime }];
 }
 
 function fixedCall(step: Step): CalledFlow[] {

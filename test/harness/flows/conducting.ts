@@ -1,8 +1,11 @@
 /** Conductors in this process, on real databases: each has its own loader and port, as if it were a process of its own. */
+import type { Pool } from 'pg';
 import { type Conductor, type ConductorOptions, makeConductor } from '../../../src/conductor/conductor.ts';
 import { type HostedFunctionMap, inProcessFunctions } from '../../../src/conductor/functions/in-process.ts';
 import { type ConductorPort, makeConductorPort } from '../../../src/conductor/port.ts';
+import type { EngineContext } from '../../../src/contract/context.ts';
 import type { Delivered, FlowMessage, LaunchBody } from '../../../src/contract/flow-messages.ts';
+import type { LocalTasks } from '../../../src/contract/local-tasks.ts';
 import type { FlowEngine } from '../../../src/contract/flows.ts';
 import { engine } from '../../../src/engine/engine.ts';
 import type { Head } from '../../../src/flows/executions/heads.ts';
@@ -26,6 +29,7 @@ import { storeFlow } from './store-driver.ts';
 export interface StartOptions extends Partial<Pick<ConductorOptions, 'maxCalls' | 'log'>> {
   readonly functions?: HostedFunctionMap;
   readonly times?: Partial<ServedTimes>;
+  readonly localTasks?: LocalTasks;
   /** Replaces parts of the engine. */
   readonly engine?: (real: FlowEngine) => Partial<FlowEngine>;
 }
@@ -67,15 +71,22 @@ export class Conducting {
   }
 
   /** A process without a conductor, such as the role `api`. */
-  makeProcess(parts: Pick<StartOptions, 'engine'> = {}): Pick<TestConductor, 'port' | 'loader'> {
+  makeProcess(parts: Pick<StartOptions, 'engine' | 'localTasks'> = {}): Pick<TestConductor, 'port' | 'loader'> {
     const { fleet } = this;
     const port = makeConductorPort({ hub: fleet.hub, loader: () => loader });
+    const contextOf = (pool: Pool): EngineContext => {
+      const context = makeContext({ address: fleet.control.address, pool, time: systemTime });
+      return {
+        ...context,
+        settings: { ...context.settings, ...(parts.localTasks && { localTasks: parts.localTasks }) },
+      };
+    };
     const flows = engine.flows === undefined ? undefined : { ...engine.flows, ...parts.engine?.(engine.flows) };
     const loader = fleet.newLoader({
       engines: [{ ...engine, ...(flows !== undefined && { flows }) }],
       poolSize: 8,
       contextFor: (row, pool) => ({
-        ...makeContext({ address: fleet.control.address, pool, time: systemTime }),
+        ...contextOf(pool),
         tenant: { id: row.id, name: row.name },
         hints: {
           send: (kind, payload) => fleet.hub.send(kind, row.id, payload),
@@ -87,12 +98,21 @@ export class Conducting {
     return { port, loader };
   }
 
-  async start({ functions = {}, times, engine: parts, ...more }: StartOptions = {}): Promise<TestConductor> {
+  async start({
+    functions = {},
+    times,
+    engine: parts,
+    localTasks,
+    ...more
+  }: StartOptions = {}): Promise<TestConductor> {
     const { fleet } = this;
     const telemetry = makeTelemetry((error) => {
       throw error;
     });
-    const { port, loader } = this.makeProcess(parts === undefined ? {} : { engine: parts });
+    const { port, loader } = this.makeProcess({
+      ...(parts !== undefined && { engine: parts }),
+      ...(localTasks !== undefined && { localTasks }),
+    });
     const conductor = makeConductor({
       control: fleet.control.db,
       hub: fleet.hub,

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusal, textWith } from '../../../../test/harness/expected.ts';
 import { type FlowApi, makeFlowApi } from '../../../../test/harness/flows/flow-api.ts';
 import { newId } from '../../../kernel/id.ts';
+import { makeTenantCalls } from '../../../../test/harness/tenant-router.ts';
 import { until } from '../../../../test/harness/until.ts';
 
 let api: FlowApi;
@@ -84,6 +85,23 @@ describe('why an execution waits', () => {
     const other = await explained('unhosted', 'function_unhosted');
     expect(other.why.summary).toContain('no conductor that is running hosts the function somewhere-else');
     expect(other.why.next).toContain('millrace conductor --functions');
+  });
+
+  it('for a function that the tenant may not call', async () => {
+    const { id } = await explained('unhosted', 'function_unhosted');
+    const { tenant, settings } = api.ctx;
+    const shop = {
+      ...api.ctx,
+      tenant: { ...tenant, name: 'shop' },
+      settings: { ...settings, localTasks: 'default' },
+    } as const;
+    const { reasons, next } = await makeTenantCalls(shop).call('GET /api/explain/execution/{id}', { params: { id } });
+    expect(reasons[0]).toMatchObject({
+      code: 'runtime_not_allowed',
+      message: textWith('MILLRACE_LOCAL_TASKS=default'),
+      data: { path: 'steps[0]', runtime: 'function' },
+    });
+    expect(next).toContain('ask the operator of the installation');
   });
 
   it('for a run of a worker, with the reasons of the run; and the run explains its step', async () => {

@@ -6,6 +6,7 @@ import type { FlowNode } from '../../../flows/interpreter/state.ts';
 import type { ApiContext } from '../../context.ts';
 import type { Waits } from '../../executions/views/waits.ts';
 import { type Finding, finding, formatTime } from '../findings.ts';
+import { notAllowed } from '../fleet.ts';
 import { findExplainedRun } from '../queries.ts';
 import { explainRun } from '../run.ts';
 import type { OpenItem } from './queries.ts';
@@ -34,7 +35,7 @@ export async function explainStep(ctx: ApiContext, step: WaitingStep, around: St
     case 'incident':
       return [explainIncident(step, around.execution)];
     case 'task':
-      return [explainFunction(step, around)];
+      return [explainFunction(ctx, step, around)];
     case 'run':
       return explainRunOf(ctx, step);
     case 'human':
@@ -74,7 +75,9 @@ function explainIncident(step: WaitingStep, execution: string): Finding {
   );
 }
 
-function explainFunction(step: WaitingStep, { conductors, owner }: StepSurroundings): Finding {
+function explainFunction(ctx: ApiContext, step: WaitingStep, { conductors, owner }: StepSurroundings): Finding {
+  const forbidden = notAllowed(ctx, 'function', dataOf(step));
+  if (forbidden !== undefined) return forbidden;
   const [name = ''] = step.waits.names;
   const since = formatTime(new Date(step.node.since));
   const hosts = conductors?.filter(({ functions }) => functions.includes(name));
