@@ -16,10 +16,10 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.close());
 
-const lanes = ['none:q', 'process:q', 'function:q', 'docker:q'];
+const lanes = ['none:q', 'process:q', 'function:q', 'docker:q', 'node/process:q', 'node/function:q', 'node/http:q'];
 
 it.each([
-  ['shop', 'default', ['none:q', 'docker:q']],
+  ['shop', 'default', ['none:q', 'docker:q', 'node/http:q']],
   ['default', 'default', lanes],
   ['shop', 'all', lanes],
   ['shop', undefined, lanes],
