@@ -1,5 +1,5 @@
 /**
- * The worst output, stash values and results of runs. While these are read or written, no other client waits for more than
+ * The worst output, stash values and results of runs, and answers of people. While these are read or written, no other client waits for more than
  * 200 ms.
  */
 import { once } from 'node:events';
@@ -136,6 +136,32 @@ it(
     };
     await expectNobodyWaits(async () => {
       await Promise.all([report(), report()]);
+    });
+  },
+  timeoutMs,
+);
+
+it(
+  'other clients do not wait while tasks of people are answered with thousands of fields that their form lacks',
+  async () => {
+    const fields = Array.from({ length: 100 }, (_, i) => [`a_field_of_the_form_${i}`, 'text'] as const);
+    const ask = {
+      task: 'ask',
+      human: { assignee: 'meg', title: 'ok?', form: Object.fromEntries(fields) },
+      timeout: '1d',
+    };
+    await product.call('POST /api/flows', { body: JSON.stringify({ flow: 'asks', steps: [ask] }) });
+    const { id: execution } = await product.call('POST /api/executions', { body: { flow: 'asks' } });
+    const item = await until('somebody is asked', async () => {
+      const { items } = await product.call('GET /api/workitems', { query: { execution } });
+      return items[0]?.id;
+    });
+    const body = JSON.stringify(
+      Object.fromEntries(Array.from({ length: 9_000 }, (_, i) => [`the_field_of_a_form_${i}`, 1])),
+    );
+    const answer = { method: 'POST', headers: { ...headers(), 'content-type': 'application/json' }, body };
+    await expectNobodyWaits(async () => {
+      expect((await fetch(`${product.url}/api/workitems/${item}/answer`, answer)).status).toBe(400);
     });
   },
   timeoutMs,

@@ -63,6 +63,11 @@ describe('shapeFaults', () => {
     ]);
   });
 
+  it('of very many unknown fields some are reported', () => {
+    const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`limt${i}`, 1]));
+    expect(faultsOf(shape, { name: 'a', ...many })).toHaveLength(50);
+  });
+
   it('a message of the schema itself takes precedence', () => {
     const own = z.string({ error: 'is no name' }).min(2, 'is too short a name');
     expect([faultsOf(own, 4), faultsOf(own, 'a')]).toEqual([['body is no name'], ['body is too short a name']]);

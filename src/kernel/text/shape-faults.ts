@@ -10,7 +10,10 @@ type RawIssue = z.core.$ZodRawIssue;
 /** Replaces zod's messages, for `safeParse`. Messages of a schema itself take precedence. */
 export const faultWords: { readonly error: z.core.$ZodErrorMap } = { error: sentence };
 
-/** All faults of a value that was parsed with `faultWords`. `of` lists the known fields at its top level, for suggestions. */
+/** Unknown fields of one object that are reported. A body may have 10,000, and each costs a search for a suggestion. */
+const maxUnknownFields = 50;
+
+/** The faults of a value that was parsed with `faultWords`. `of` lists the known fields at its top level, for suggestions. */
 export function shapeFaults(
   issues: readonly Issue[],
   at: readonly PathPart[] = [],
@@ -20,7 +23,7 @@ export function shapeFaults(
     const path = [...at, ...pathOf(issue)];
     if (issue.code === 'unrecognized_keys') {
       const known = issue.path.length === 0 ? of : [];
-      return issue.keys.map((key) => ({
+      return issue.keys.slice(0, maxUnknownFields).map((key) => ({
         path: formatPath([...path, key]),
         message: `is not a field here${didYouMean(key, known)}`,
       }));
