@@ -6,7 +6,7 @@ import type { EngineContext } from '../contract/context.ts';
 import type { FromWorker, Poll, Reported } from '../contract/engine.ts';
 import type { Report } from '../contract/wire.ts';
 import { checkpoint } from './checkpoints.ts';
-import { loopShare } from '../kernel/process/loop-share.ts';
+import { Slices } from '../kernel/process/slices.ts';
 import { type Db, onPool, sql } from '../kernel/sql.ts';
 import { resultFault } from '../runtimes/task/result.ts';
 import { hintCancellations } from './claim.ts';
@@ -89,13 +89,13 @@ type Faults = ReadonlyMap<Report, string>;
 
 /** Checking a result takes up to 20 ms, and a batch may have hundreds, so other work runs in between. */
 async function checkResults(reports: readonly Report[]): Promise<Faults> {
-  const rest = loopShare();
+  const slices = new Slices();
   const faults = new Map<Report, string>();
   for (const report of reports) {
     if (report.result === undefined) continue;
     const fault = resultFault(report.result);
     if (fault !== undefined) faults.set(report, fault);
-    await rest();
+    if (slices.isOver) await slices.pause();
   }
   return faults;
 }

@@ -2,7 +2,7 @@
 import type { Input } from '../../http/endpoint.ts';
 import { compileSchedule } from '../../calendar/schedule.ts';
 import { groupBy } from '../../kernel/group-by.ts';
-import { loopShare } from '../../kernel/process/loop-share.ts';
+import { Slices } from '../../kernel/process/slices.ts';
 import { countLeft } from '../../scheduler/catchup/catchup.ts';
 import { findCatchupsOfJob } from '../../scheduler/catchup/queries.ts';
 import { comingFrom, nextOf } from '../../scheduler/forecast.ts';
@@ -33,9 +33,9 @@ export async function firingsOf(
   const triggers = new Map(scheduled.map((trigger) => [trigger.id, trigger]));
   const count = Math.max(1, Math.min(query.count, Math.floor(maxFirings / Math.max(1, rows.length))));
   const items = [];
-  const rest = loopShare();
+  const slices = new Slices();
   for (const row of rows) {
-    await rest();
+    if (slices.isOver) await slices.pause();
     const trigger = triggers.get(row.trigger_id);
     if (trigger === undefined) continue;
     const firings = outlookOf(trigger, left.get(trigger.id) ?? [], { count, nowMs: ctx.time.now() });

@@ -11,7 +11,7 @@ import type { NodeWork, RuntimeBlock, TaskDefinition } from '../../contract/wire
 import { MillraceError } from '../../errors.ts';
 import { unseal } from '../../flows/executions/sealing.ts';
 import { isObject } from '../../flows/json.ts';
-import { loopShare } from '../../kernel/process/loop-share.ts';
+import { Slices } from '../../kernel/process/slices.ts';
 import type { CallAnswer } from '../../http/client.ts';
 import { cacheOf, readQueuedDefinitions } from '../../jobs/task-definitions.ts';
 import { findKind, viewBlock } from '../../runtimes/kinds.ts';
@@ -134,11 +134,11 @@ function orAsWritten<T>(expanded: () => T, written: () => T): T {
 /** Millrace's variables override those of the document. There may be thousands, so the loop yields to other requests. */
 async function variablesOf(block: RuntimeBlock, expansion: Expansion, isUrlKnown: boolean): Promise<Variable[]> {
   const ours = findKind(block.kind)?.hasVariables === false ? {} : addedVariables(expansion.facts);
-  const rest = loopShare();
+  const slices = new Slices();
   const declared: Variable[] = [];
   for (const [name, value] of Object.entries(declaredIn(block))) {
     if (!Object.hasOwn(ours, name)) declared.push(declaredVariable(name, value, expansion));
-    await rest();
+    if (slices.isOver) await slices.pause();
   }
   const more = Object.entries(ours).map(([name, value]): Variable => {
     if (!isUrlKnown && addresses.has(name)) return { name, value: null, stash: null, from: 'worker' };

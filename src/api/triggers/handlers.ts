@@ -6,7 +6,7 @@ import { documentParser } from '../../documents/parser.ts';
 import { compileSchedule, nextInstant } from '../../calendar/schedule.ts';
 import { formatLocal } from '../../calendar/zone-text.ts';
 import { groupBy } from '../../kernel/group-by.ts';
-import { loopShare } from '../../kernel/process/loop-share.ts';
+import { Slices } from '../../kernel/process/slices.ts';
 import type { Db } from '../../kernel/sql.ts';
 import { countLeft } from '../../scheduler/catchup/catchup.ts';
 import { findCatchupsOfJob } from '../../scheduler/catchup/queries.ts';
@@ -53,10 +53,10 @@ type NextFiring = z.input<typeof nextFiring>;
 export async function nextFirings(ctx: ApiContext, jobs: readonly string[]): Promise<Map<string, NextFiring>> {
   const nowMs = ctx.time.now();
   const first = new Map<string, Coming & { trigger: ScheduledTrigger }>();
-  const rest = loopShare();
+  const slices = new Slices();
   for (const trigger of await listScheduled(ctx.db, jobs)) {
     if (trigger.paused) continue;
-    await rest();
+    if (slices.isOver) await slices.pause();
     const schedule = compileSchedule(specOf(trigger));
     const [next] = comingFrom(trigger, schedule, nextOf(trigger, schedule, nowMs, true), 1);
     const best = first.get(trigger.job_id);
@@ -96,10 +96,10 @@ async function forecastTriggers(
   const paused = definition.paused ?? known.paused;
   const byName = new Map(known.triggers.map((trigger) => [trigger.name, trigger]));
   const catchupsOf = groupBy(catchups, (row) => row.trigger_id);
-  const rest = loopShare();
+  const slices = new Slices();
   const triggers: z.input<typeof outlook>['triggers'] = [];
   for (const wanted of definition.triggers) {
-    await rest();
+    if (slices.isOver) await slices.pause();
     if (signal.aborted) throw clientGone();
     const before = byName.get(wanted.name);
     const trigger = rowOf(wanted, before, nowMs);

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { loopShare } from '../../kernel/process/loop-share.ts';
+import { Slices } from '../../kernel/process/slices.ts';
 import type { Gateway } from './gateway.ts';
 import { isOwnOrigin } from './origin.ts';
 
@@ -96,7 +96,7 @@ async function pump(body: ReadableStream<Uint8Array>, client: WebSocket): Promis
   client.once('close', () => void reader.cancel().catch(() => {}));
   const decoder = new TextDecoder();
   // a megabyte of newlines makes a million frames
-  const rest = loopShare();
+  const slices = new Slices();
   let begun = '';
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
     // only new text is searched, because a line may be as long as the log
@@ -105,7 +105,7 @@ async function pump(body: ReadableStream<Uint8Array>, client: WebSocket): Promis
     for (let to = text.indexOf('\n'); to >= 0; to = text.indexOf('\n', from)) {
       await send(client, begun + text.slice(from, to));
       [begun, from] = ['', to + 1];
-      await rest();
+      if (slices.isOver) await slices.pause();
     }
     begun += text.slice(from);
   }
