@@ -116,7 +116,9 @@ function overlay(under: JsonObject, over: JsonObject): JsonObject {
 /** What a compensation needs of this moment: the variables that it reads, and no others. */
 export function captureUndo(draft: Draft, nid: string, { block, reads }: UndoBlock): UndoEntry {
   const f = pick(fieldsOf(draft, nid), reads, 'f');
-  const locals = [...reads].filter((name) => ['it', 'index', 'key', 'event', 'ret'].includes(name.split('.')[0] ?? ''));
+  const locals = [...reads].filter((name) =>
+    ['it', 'index', 'key', 'event', 'err', 'ret'].includes(name.split('.')[0] ?? ''),
+  );
   const v = { ...pick(variablesOf(draft, nid), reads, 'v'), ...pickLocals(draft, nid, locals) };
   return { at: block.at, f, v };
 }

@@ -74,16 +74,15 @@ function accept(run: Run, nid: string, step: OnStep, event: JsonObject): boolean
   const waiting = isList(queue) ? queue : [];
   if (waiting.length >= flowLimits.queuedEvents) return false;
   const count = Number(taken) + 1;
+  if (!step.inOrder || running === 0) begin(run, nid, step, event);
+  else run.remember(nid, { queue: [...waiting, event] });
   run.remember(nid, { taken: count, isDeaf: step.count !== null && count >= step.count });
-  if (!step.inOrder || running === 0) {
-    begin(run, nid, step, event);
-  } else run.remember(nid, { queue: [...waiting, event] });
   return true;
 }
 
 function begin(run: Run, nid: string, { body }: OnStep, event: Json): void {
-  run.remember(nid, { running: Number(run.memory(nid)['running']) + 1 });
   run.start(nid, body.at, { locals: { event }, vars: {} });
+  run.remember(nid, { running: Number(run.memory(nid)['running']) + 1 });
 }
 
 export const signal: VerbRules<SignalStep> = {
@@ -94,7 +93,7 @@ export const signal: VerbRules<SignalStep> = {
     const to = step.to === null ? null : run.evaluateText(nid, step.to, 'the receiver of a signal');
     if (to === null || to === run.how.execution.id) {
       if (!canKeep(run, payload)) throw new StepFailure('too_many_signals', 'too many signals wait to be heard');
-      run.todo.push({ do: 'hear', name, payload });
+      run.todo.add({ do: 'hear', name, payload });
     } else run.effects.push({ kind: 'signal', to, name, payload });
     run.complete(nid);
   },
