@@ -1,4 +1,5 @@
 /** Verbs about time and events: `wait`, `on`, `signal`. */
+import { isId } from '../../../kernel/id.ts';
 import { type Json, isList, type JsonObject } from '../../json.ts';
 import { durationMs, momentMs } from '../../language/read-duration.ts';
 import type { EventSpec, OnStep, SignalStep, WaitStep } from '../../language/step.ts';
@@ -91,6 +92,8 @@ export const signal: VerbRules<SignalStep> = {
     const payload = run.evaluate(nid, step.payload);
     checkSize(payload);
     const to = step.to === null ? null : run.evaluateText(nid, step.to, 'the receiver of a signal');
+    if (to !== null && !isId(to))
+      throw new StepFailure('expression_error', `the receiver of a signal must be the id of an execution, not ${to}`);
     if (to === null || to === run.how.execution.id) {
       if (!canKeep(run, payload)) throw new StepFailure('too_many_signals', 'too many signals wait to be heard');
       run.todo.add({ do: 'hear', name, payload });
