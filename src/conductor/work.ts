@@ -89,7 +89,7 @@ export class Work {
     this.#post(message, (ended) => {
       this.#takeovers.delete(execution);
       // it is for another conductor, which may not have opened the tenant
-      if (ended.kind === 'left' && ended.owner !== null) this.#options.hint([ended.owner]);
+      if (why === 'orphan' && ended.kind === 'left' && ended.owner !== null) this.#options.hint([ended.owner]);
     });
   }
 

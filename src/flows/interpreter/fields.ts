@@ -162,14 +162,17 @@ export interface Surroundings {
 
 /** The variables of the expressions of a node. `more`: further ones, such as the error that a handler is asked about. */
 export function scopeOf(draft: Draft, nid: string | null, around: Surroundings, more: JsonObject = {}): Scope {
+  let fields: JsonObject | undefined;
+  let variables: JsonObject | undefined;
   return {
     lookup(name): Value {
       if (Object.hasOwn(more, name)) return more[name] ?? null;
       switch (name) {
+        // an expression may read them once for each item of a list
         case 'f':
-          return fieldsOf(draft, nid);
+          return (fields ??= fieldsOf(draft, nid));
         case 'v':
-          return variablesOf(draft, nid);
+          return (variables ??= variablesOf(draft, nid));
         case 'input':
           return draft.input;
         case 'now':
