@@ -12,7 +12,7 @@ const maxBurst = 1_000;
 /** Times of `runningMs`: the clock may be set, and children must not wait for a time that it has left again. */
 const nextMs = new WeakMap<Pool, number>();
 
-export interface ChildClock {
+interface ChildClock {
   readonly nowMs: number;
   /** A clock that only runs forward. */
   readonly runningMs: number;
