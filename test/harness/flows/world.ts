@@ -24,6 +24,7 @@ export class FlowWorld {
   /** What a run leaves waits until the test sends `continue`. */
   readonly isStepwise: boolean;
   #sent = 0;
+  readonly #past: FlowMessage[] = [];
 
   constructor(
     document: unknown,
@@ -40,8 +41,16 @@ export class FlowWorld {
   send(body: MessageBody): Interpreted {
     const message = { id: `m${++this.#sent}`, body };
     const first = this.#take(message);
-    if (this.isDoubling) this.#take(message);
+    if (this.isDoubling) this.#repeat(message);
     return first;
+  }
+
+  /** The message comes again, and so does an answer or a timer from long ago. A paused execution only keeps what comes. */
+  #repeat(message: FlowMessage): void {
+    if (message.body.point === 'answer' || message.body.point === 'timer') this.#past.push(message);
+    this.#take(message);
+    const old = this.#past[(this.#sent * 31) % Math.max(1, this.#past.length)];
+    if (old !== undefined && !this.state.isPaused) this.#take(old);
   }
 
   #take(message: FlowMessage): Interpreted {
