@@ -3,6 +3,8 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { Conducting, launchMessage, signal, type TestConductor } from '../../test/harness/flows/conducting.ts';
 import { until } from '../../test/harness/until.ts';
 import type { Delivered } from '../contract/flow-messages.ts';
+import { StoreDriver } from '../../test/harness/flows/store-driver.ts';
+import { flowEngine } from '../flows/flow-engine.ts';
 import { newId } from '../kernel/id.ts';
 import { sql } from '../kernel/sql.ts';
 
@@ -166,6 +168,38 @@ it('functions are kept from tenants that may run no local tasks, and called once
   expect(state.f).toEqual({ n: 4 });
 });
 
+it('a timer fires although the conductor that takes it over remembers an older state of its execution', async () => {
+  const { functions } = counting();
+  const { one: f1 = () => 0, two: f2 = () => 0 } = functions;
+  await world.flow({
+    flow: 'moving',
+    steps: [{ task: 'one', with: { n: 1 } }, { task: 'two', with: { n: 1 } }, { wait: '1s' }],
+  });
+  const a = await world.start({ functions: { one: f1 } });
+  const b = await world.start({ functions: { two: f2 } });
+  const { execution } = await world.launch(a, 'moving');
+  await until('the other conductor has set the timer', async () => {
+    const { owner, status } = await world.head(execution);
+    return (owner === b.conductor.id && status === 'waiting') || undefined;
+  });
+  await b.stop();
+  const { head } = await world.ended(execution);
+  expect(head).toMatchObject({ status: 'done', owner: a.conductor.id });
+});
+
+it('a conductor that leaves a dead one’s execution to another wakes that one', async () => {
+  await world.flow({ flow: 'orphan', steps: [{ task: 'one', with: { n: 1 } }] });
+  const { functions } = counting();
+  const host = await world.start({ functions, times: { checkEveryMs: 600_000, idleMs: 50, checkedMs: 50 } });
+  await until('it has closed its tenants', () => host.conductor.phases()['resting'] === 2 || undefined);
+  const { ctx } = await world.open();
+  const dead = new StoreDriver({ ctx, engine: flowEngine, hosted: ['one'] });
+  const id = await dead.launch('orphan');
+  await world.start();
+  const { head } = await world.ended(id);
+  expect(head).toMatchObject({ status: 'done', owner: host.conductor.id });
+});
+
 it('an execution moves between conductors that host different functions while both are alive', async () => {
   const { functions } = counting();
   const { one: f1 = () => 0, two: f2 = () => 0, three: f3 = () => 0 } = functions;
@@ -228,6 +262,32 @@ it('a tenant that is closed answers its messages by storing them', async () => {
   for (const { execution } of outcomes)
     await until('it is launched', async () => (await world.head(execution)).rev > 0 || undefined);
   await second.stop();
+});
+
+it('a message whose commit has no answer when its tenant is closed does not wait for ever', async () => {
+  let release = (): void => {};
+  const hanging = new Promise<void>((resolve) => (release = resolve));
+  let isSent = false;
+  let fetches = 0;
+  const one = await world.start({
+    engine: (real) => ({
+      fetch: (ctx, ids) => {
+        fetches += 1;
+        return real.fetch(ctx, ids);
+      },
+      put: async () => {
+        isSent = true;
+        await hanging;
+        throw Object.assign(new Error('the connection is closed'), { code: '57P01' });
+      },
+    }),
+  });
+  const delivery = world.launch(one, 'listener', { input: { n: 0 } }).catch(() => 'rejected');
+  await until('the commit is sent', () => isSent || undefined);
+  await one.stop();
+  release();
+  await delivery;
+  expect(fetches).toBe(0);
 });
 
 async function slow<T>(work: () => Promise<T>): Promise<T> {

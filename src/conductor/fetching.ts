@@ -27,6 +27,7 @@ export class Fetching {
   #underWay = 0;
   #failures = 0;
   #pausing: NodeJS.Timeout | undefined;
+  #isStopped = false;
 
   constructor(options: FetchingOptions) {
     this.#options = options;
@@ -38,11 +39,17 @@ export class Fetching {
 
   kick(): void {
     const { mailboxes } = this.#options;
-    while (this.#pausing === undefined && this.#underWay < maxStatements && mailboxes.count('absent') > 0)
+    while (
+      !this.#isStopped &&
+      this.#pausing === undefined &&
+      this.#underWay < maxStatements &&
+      mailboxes.count('absent') > 0
+    )
       void this.#fetch(mailboxes.take('absent', maxFetched));
   }
 
   stop(): void {
+    this.#isStopped = true;
     clearTimeout(this.#pausing);
   }
 

@@ -3,7 +3,8 @@
  *
  * 1. Nothing leaves the process here: results go into the next put.
  * 2. One message takes at most `budgetMs` or `maxMessages` inner messages; what is left follows after the commit.
- * 3. Messages without any effect, such as a timer that was cleared meanwhile, need no commit.
+ * 3. A message without any effect is put as well: the commit finds out whether the state was the newest. Another conductor may have
+ *    driven the execution meanwhile, and a timer that is unknown here may be the one that it has set.
  */
 import { makeAnswerToken } from '../flows/answer-token.ts';
 import type { EngineContext } from '../contract/context.ts';
@@ -74,7 +75,7 @@ export class Interpreting {
   }
 }
 
-/** Whether the run must be committed even if it changes nothing: it makes this conductor the owner, or deletes a row of the inbox. */
+/** Whether the run must be committed: only one that was to go on with work that is left, and found none, need not. */
 export function needsPut({ from, to, message: { point } }: FlowRun, member: string): boolean {
-  return to !== from || from.owner !== member || (point !== 'timer' && point !== 'continue');
+  return to !== from || from.owner !== member || point !== 'continue';
 }

@@ -43,6 +43,8 @@ export class Members {
   #view: MemberView;
   #dead: readonly OtherConductor[] = [];
   #isKnown = false;
+  /** Its former ids, until it is registered under the new one. */
+  #former: string[] = [];
   #talliedMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: MembersOptions) {
@@ -72,6 +74,7 @@ export class Members {
         gone.map(({ id }) => id),
       );
     this.#see(answer.others.map((other) => (gone.includes(other) ? { ...other, isAlive: false } : other)));
+    if (this.#former.length > 0) await this.#leaveFormer();
   }
 
   /** The executions that dead conductors had in this tenant are taken care of. */
@@ -111,13 +114,18 @@ export class Members {
   }
 
   async #renew(): Promise<void> {
-    const { control, tenants, onRenewed } = this.#options;
-    const former = this.#view.id;
+    this.#former.push(this.#view.id);
     this.#view = { ...this.#view, id: newId(), others: new Map() };
     this.#isKnown = false;
     this.#talliedMs = Number.NEGATIVE_INFINITY;
-    await markConductorsLost(control, [former], tenants());
     await this.beat();
+  }
+
+  /** If the database fails before this is done, the next beat does it. */
+  async #leaveFormer(): Promise<void> {
+    const { control, tenants, onRenewed } = this.#options;
+    await markConductorsLost(control, this.#former, tenants());
+    this.#former = [];
     onRenewed();
   }
 

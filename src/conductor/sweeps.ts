@@ -17,6 +17,10 @@ import { type MemberView, memberOf } from './emit.ts';
 
 const inboxEveryMs = 2_000;
 const inboxPage = 1_000;
+/** Messages of the inbox in memory. */
+const maxTaken = 10_000;
+/** After a page of so many messages more may be waiting, although the page was not full: large messages make short pages. */
+const longPage = 10;
 const takeoverPage = 500;
 /** Hints may come often. */
 const unhostedPauseMs = 50;
@@ -51,6 +55,7 @@ export class Sweeps {
   #inboxMs = Number.NEGATIVE_INFINITY;
   #timersMs = Number.NEGATIVE_INFINITY;
   #isInboxWanted = true;
+  #isPageLong = false;
   #isTakeoverWanted = true;
   #takeoverAtMs = Number.NEGATIVE_INFINITY;
   #unhostedMs = Number.NEGATIVE_INFINITY;
@@ -69,6 +74,11 @@ export class Sweeps {
   wakeInbox(): void {
     this.#isInboxWanted = true;
     this.#bell.ring();
+  }
+
+  /** All messages that were taken from the inbox have ended. */
+  noteDrained(): void {
+    if (this.#isPageLong) this.wakeInbox();
   }
 
   /** Conductors have come or gone. */
@@ -107,9 +117,10 @@ export class Sweeps {
     this.#isInboxWanted = false;
     this.#inboxMs = performance.now();
     await this.#readUnhosted();
-    const limit = inboxPage + taken();
+    const limit = Math.min(inboxPage + taken(), maxTaken);
     const found = await engine.waiting(ctx, memberOf(view()), limit);
     const fresh = found.filter((message) => take(message)).length;
+    this.#isPageLong = found.length >= longPage;
     // a full page: there is more behind it
     if (fresh > 0 && found.length >= limit) this.#isInboxWanted = true;
   }

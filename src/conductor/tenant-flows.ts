@@ -12,7 +12,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EngineContext } from '../contract/context.ts';
 import type { Delivered, FlowMessage } from '../contract/flow-messages.ts';
 import type { FlowEngine } from '../contract/flows.ts';
-import { MillraceError } from '../errors.ts';
 import { Bell } from '../kernel/bell.ts';
 import { leftUntil, loop, pause, type Service, within } from '../kernel/service.ts';
 import { runningTime } from '../kernel/time.ts';
@@ -87,6 +86,7 @@ export class TenantFlows implements TenantService {
       interpreting: new Interpreting({ engine, ctx, hosted: () => view().functions, apiUrl: options.apiUrl }),
       dispatch: this.#makeDispatch(),
       onElsewhere: (execution) => calls.dropExecution(ctx.tenant.id, execution),
+      hint: options.hint,
       onAbsent: () => this.#fetching.kick(),
     });
     this.#deliveries = this.#makeDeliveries();
@@ -178,8 +178,9 @@ export class TenantFlows implements TenantService {
     return this.#mailboxes.phases();
   }
 
-  async deliver(messages: readonly FlowMessage[], withinMs: number): Promise<Delivered[]> {
-    if (this.#isQuiet) throw new MillraceError('tenant_unavailable', 'the tenant is being closed; try again');
+  /** Undefined: the tenant is being closed. */
+  async deliver(messages: readonly FlowMessage[], withinMs: number): Promise<Delivered[] | undefined> {
+    if (this.#isQuiet) return undefined;
     return this.#deliveries.deliver(messages, withinMs);
   }
 
@@ -244,6 +245,7 @@ export class TenantFlows implements TenantService {
     this.#fromInbox += 1;
     const end: Letter['end'] = (ended) => {
       this.#fromInbox -= 1;
+      if (this.#fromInbox === 0) this.#sweeps.noteDrained();
       if (ended.kind === 'left' && ended.owner !== null) this.#options.hint([ended.owner]);
     };
     this.#post({ message, end });

@@ -39,6 +39,8 @@ export interface WorkOptions {
   readonly view: () => MemberView;
   /** Another conductor drives this execution. */
   readonly onElsewhere: (execution: string) => void;
+  /** Wakes conductors with these ids. */
+  readonly hint: (owners: readonly string[]) => void;
   /** Mailboxes wait for their execution. */
   readonly onAbsent: () => void;
   readonly onError: (error: unknown) => void;
@@ -53,6 +55,7 @@ export class Work {
   #items: Item[] = [];
   #runs = 0;
   #bytes = 0;
+  #isAbandoned = false;
 
   constructor(options: WorkOptions) {
     const { engine, ctx, view, onError } = options;
@@ -83,10 +86,14 @@ export class Work {
     if (this.#takeovers.has(execution)) return;
     this.#takeovers.set(execution, why);
     const message = continueMessage(execution, `takeover/${this.#options.view().id}`);
-    this.#post(message, () => this.#takeovers.delete(execution));
+    this.#post(message, (ended) => {
+      this.#takeovers.delete(execution);
+      // it is for another conductor, which may not have opened the tenant
+      if (why === 'orphan' && ended.kind === 'left' && ended.owner !== null) this.#options.hint([ended.owner]);
+    });
   }
 
-  #post(message: FlowMessage, end: () => void): void {
+  #post(message: FlowMessage, end: (ended: LetterEnd) => void): void {
     this.#options.mailboxes.post({ message, end }, false);
     this.#options.onAbsent();
     this.kick();
@@ -97,7 +104,9 @@ export class Work {
     return this.#lanes.drain();
   }
 
+  /** Lost answers are no longer looked for. Letters that come back from a commit are left. */
   abandon(): void {
+    this.#isAbandoned = true;
     this.#lanes.abandon();
     for (const timer of this.#pauses.values()) clearTimeout(timer);
     this.#pauses.clear();
@@ -212,6 +221,7 @@ export class Work {
     const { mailboxes, onAbsent } = this.#options;
     box.bringBack();
     box.failures += 1;
+    if (this.#isAbandoned) return mailboxes.endAll(box, { kind: 'left', owner: null });
     if (isLoss && box.failures > maxTries) {
       box.failures = 0;
       return mailboxes.endAll(box, { kind: 'left', owner: null });

@@ -126,7 +126,10 @@ export interface FlowEngine {
   settle(ctx: EngineContext, runs: readonly FlowRun[], commit: string): Promise<PutResult>;
   /** Stores messages that no conductor takes now. A launch also makes its execution, at revision 0. */
   accept(ctx: EngineContext, messages: readonly FlowMessage[], owner: string | null): Promise<AcceptOutcome[]>;
-  /** Stored messages for executions of this member, of nobody, or of conductors that are not alive, the oldest first. */
+  /**
+   * Stored messages for executions of this member, of nobody, or of conductors that are not alive, the oldest first. Fewer than `limit`
+   * if they are large.
+   */
   waiting(ctx: EngineContext, member: Member, limit: number): Promise<FlowMessage[]>;
   /** Timers of the same executions that are due before then, the first first. */
   due(ctx: EngineContext, member: Member, beforeMs: number, limit: number): Promise<TimerMark[]>;

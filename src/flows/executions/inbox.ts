@@ -110,15 +110,28 @@ function textFor({ secrets }: EngineContext, message: FlowMessage, flow: LoadedF
   return messageText(message, flow !== undefined && isSealed(flow) ? secrets : undefined);
 }
 
-/** Messages of executions that this member may take, the oldest first. */
+/** Of one page. A message has about 1 MB at most, and thousands may have been stored while no conductor ran. */
+const maxPageBytes = 16 * 1024 * 1024;
+
+/** Messages of executions that this member may take, the oldest first: at least one, and no more than fit in a page. */
 export async function readWaiting(ctx: EngineContext, member: Member, limit: number): Promise<FlowMessage[]> {
   const rows = await onPool(ctx.pool).rows<InboxRow>(sql`
-    select i.id, i.execution_id, i.body
-      from inbox i
-      join execution e on e.id = i.execution_id
-     where i.at <= ${new Date(ctx.time.now())}::timestamptz
-       and (e.owner is null or e.owner = ${member.id}::uuid or e.owner <> all (${uuidArray(member.living)}::uuid[]))
-     order by i.at, i.execution_id, i.id
-     limit ${limit}`);
+    select p.id, p.execution_id, p.body
+      from (
+        select o.*, octet_length(o.body::text) as bytes,
+               sum(octet_length(o.body::text)) over (order by o.at, o.execution_id, o.id) as bytes_so_far
+          from (
+            select i.id, i.execution_id, i.at, i.body
+              from inbox i
+              join execution e on e.id = i.execution_id
+             where i.at <= ${new Date(ctx.time.now())}::timestamptz
+               and (e.owner is null or e.owner = ${member.id}::uuid
+                    or e.owner <> all (${uuidArray(member.living)}::uuid[]))
+             order by i.at, i.execution_id, i.id
+             limit ${limit}
+          ) as o
+      ) as p
+     where p.bytes_so_far - p.bytes < ${maxPageBytes}
+     order by p.at, p.execution_id, p.id`);
   return rows.map((row) => toMessage(row, ctx.secrets));
 }

@@ -266,13 +266,17 @@ function comprehension(macro: Macro, receiver: ASTNode, args: readonly ASTNode[]
       frame.locals[slot] = item;
       return body(frame);
     });
-    return macro.run(itemsOf(range(frame)), runs);
+    return macro.run(itemsOf(range(frame), frame.fuel), runs);
   };
 }
 
-function itemsOf(value: Value): readonly Value[] {
+function itemsOf(value: Value, fuel: Fuel): readonly Value[] {
   if (isList(value)) return value;
-  if (isMap(value)) return Object.keys(value);
+  if (isMap(value)) {
+    const keys = Object.keys(value);
+    fuel.spend(keys.length / 16);
+    return keys;
+  }
   throw new ExpressionError(`a ${typeOf(value)} has no items`);
 }
 

@@ -200,3 +200,19 @@ describe('evaluation always ends', () => {
     );
   });
 });
+
+describe('results that would fill the memory', () => {
+  const list = (length: number): number[] => Array.from({ length }, (_, i) => i);
+  const map = Object.fromEntries(list(20_000).map((i) => [`k${i}`, i]));
+  it.each<[string, JsonObject]>([
+    ['f.l.map(x, f.big)', { l: list(20_000), big: list(10_000) }],
+    ['string(f.l.map(x, f.text))', { l: list(1_000), text: 'x'.repeat(1_000_000) }],
+    ['f.text.replace("x", f.text)', { text: 'x'.repeat(100_000) }],
+    ['f.texts.join(f.text)', { texts: list(5_000).map(String), text: 'x'.repeat(1_000_000) }],
+    ['f.l.all(x, f.m.keys() != x)', { l: list(15_000), m: map }],
+    ['f.l.all(x, f.m.exists(k, true))', { l: list(15_000), m: map }],
+    ['f.text.matches("(a?){500}(b?){400}c")', { text: 'a'.repeat(500_000) }],
+  ])('%s ends early', (source, fields) => {
+    expect(() => evaluate(source, fields)).toThrow(expect.objectContaining({ code: 'expression_too_long' }));
+  });
+});

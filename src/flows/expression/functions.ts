@@ -149,13 +149,12 @@ export const functions: ReadonlyMap<string, ExpressionFunction> = new Map<string
   ['max', extreme('max', (order) => order > 0)],
 ]);
 
-/** Patterns are linear in the text, whatever they are. */
+/** Patterns are linear in the text, whatever they are, and in their own size. */
 function matches([receiver, pattern]: readonly Value[], fuel: Fuel): boolean {
   const value = text('matches', receiver, fuel);
-  fuel.spend(value.length / 16);
-  return patternOf(text('matches', pattern, fuel))
-    .matcher(value)
-    .find();
+  const compiled = patternOf(text('matches', pattern, fuel));
+  fuel.spend((value.length * compiled.programSize()) / 256);
+  return compiled.matcher(value).find();
 }
 
 const patterns = new Map<string, RE2JS>();
@@ -179,7 +178,9 @@ function patternOf(source: string): RE2JS {
 
 function join([receiver, separator = '']: readonly Value[], fuel: Fuel): string {
   const parts = list('join', receiver, fuel).map((value) => text('join', value, fuel));
-  return parts.join(text('join', separator, fuel));
+  const glue = text('join', separator, fuel);
+  fuel.spendText(parts.length * glue.length);
+  return parts.join(glue);
 }
 
 function split([receiver, separator, limit]: readonly Value[], fuel: Fuel): Value {
@@ -190,8 +191,11 @@ function split([receiver, separator, limit]: readonly Value[], fuel: Fuel): Valu
 
 function replace([receiver, from, to]: readonly Value[], fuel: Fuel): string {
   const value = text('replace', receiver, fuel);
-  const result = value.split(text('replace', from, fuel)).join(text('replace', to, fuel));
-  return text('replace', result, fuel);
+  const parts = value.split(text('replace', from, fuel));
+  const glue = text('replace', to, fuel);
+  fuel.spend(parts.length / 16);
+  fuel.spendText(value.length + parts.length * glue.length);
+  return parts.join(glue);
 }
 
 function substring([receiver, from, to]: readonly Value[], fuel: Fuel): string {
@@ -225,6 +229,13 @@ function sum([receiver]: readonly Value[], fuel: Fuel): number {
     list('sum', receiver, fuel).reduce<number>((total, value) => total + number('sum', value), 0),
     'the sum',
   );
+}
+
+function keys([receiver = null]: readonly Value[], fuel: Fuel): readonly string[] {
+  if (!isMap(receiver)) return mismatch('keys', receiver);
+  const found = Object.keys(receiver);
+  fuel.spend(1 + found.length / 16);
+  return found;
 }
 
 function optional(name: string, value: Value | undefined): Optional {
@@ -270,7 +281,7 @@ export const methods: ReadonlyMap<string, ExpressionFunction> = new Map<string, 
   ['reverse', fixed(1, ([receiver], fuel) => list('reverse', receiver, fuel).toReversed())],
   ['distinct', fixed(1, distinct)],
   ['sum', fixed(1, sum)],
-  ['keys', fixed(1, ([receiver = null]) => (isMap(receiver) ? Object.keys(receiver) : mismatch('keys', receiver)))],
+  ['keys', fixed(1, keys)],
   ['hasValue', fixed(1, ([receiver]) => optional('hasValue', receiver).value !== undefined)],
   ['orValue', fixed(2, ([receiver, other = null]) => optional('orValue', receiver).value ?? other)],
   datePart('getFullYear', ({ year }) => year),

@@ -5,7 +5,7 @@
  * 2. Values of different types are never equal and have no order.
  * 3. A result that leaves an expression is JSON: a moment becomes `2026-01-31T12:00:00.000Z`, a span of time `90s`.
  */
-import type { Json } from '../json.ts';
+import { type Json, sizeOf } from '../json.ts';
 
 export class Span {
   readonly ms: number;
@@ -130,19 +130,38 @@ export function moment(ms: number): Date {
   return date;
 }
 
-/** What leaves an expression. Values from outside are JSON already, and are returned as they are. */
+/**
+ * Parts of a value that leaves an expression, and characters of one that becomes text. No step may keep a larger value; a list that
+ * holds the same value a thousand times would fill the memory before that is found.
+ */
+const maxParts = 1024 * 1024;
+const maxTextChars = 4 * 1024 * 1024;
+
+function tooLarge(): ExpressionError {
+  return new ExpressionError('the result is too large', 'expression_too_long');
+}
+
+/** What leaves an expression. */
 export function toJson(value: Value): Json {
+  return partsOf(value, { left: maxParts });
+}
+
+function partsOf(value: Value, count: { left: number }): Json {
+  count.left -= 1;
+  if (count.left < 0) throw tooLarge();
   if (value instanceof Date) return value.toISOString();
   if (value instanceof Span) return `${value.ms / 1_000}s`;
   if (value instanceof Optional)
     throw new ExpressionError('an optional value is not a result; end it with .orValue(…)');
-  if (isList(value)) return value.map(toJson);
-  if (isMap(value)) return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, toJson(item)]));
+  if (isList(value)) return value.map((item) => partsOf(item, count));
+  if (isMap(value)) return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, partsOf(item, count)]));
   return value;
 }
 
 /** The text of a value inside a longer text. */
 export function toText(value: Value): string {
   const json = toJson(value);
-  return typeof json === 'string' ? json : JSON.stringify(json);
+  if (typeof json === 'string') return json;
+  if (sizeOf(json, maxTextChars) > maxTextChars) throw tooLarge();
+  return JSON.stringify(json);
 }

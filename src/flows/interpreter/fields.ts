@@ -116,7 +116,9 @@ function overlay(under: JsonObject, over: JsonObject): JsonObject {
 /** What a compensation needs of this moment: the variables that it reads, and no others. */
 export function captureUndo(draft: Draft, nid: string, { block, reads }: UndoBlock): UndoEntry {
   const f = pick(fieldsOf(draft, nid), reads, 'f');
-  const locals = [...reads].filter((name) => ['it', 'index', 'key', 'event', 'ret'].includes(name.split('.')[0] ?? ''));
+  const locals = [...reads].filter((name) =>
+    ['it', 'index', 'key', 'event', 'err', 'ret'].includes(name.split('.')[0] ?? ''),
+  );
   const v = { ...pick(variablesOf(draft, nid), reads, 'v'), ...pickLocals(draft, nid, locals) };
   return { at: block.at, f, v };
 }
@@ -160,14 +162,17 @@ export interface Surroundings {
 
 /** The variables of the expressions of a node. `more`: further ones, such as the error that a handler is asked about. */
 export function scopeOf(draft: Draft, nid: string | null, around: Surroundings, more: JsonObject = {}): Scope {
+  let fields: JsonObject | undefined;
+  let variables: JsonObject | undefined;
   return {
     lookup(name): Value {
       if (Object.hasOwn(more, name)) return more[name] ?? null;
       switch (name) {
+        // an expression may read them once for each item of a list
         case 'f':
-          return fieldsOf(draft, nid);
+          return (fields ??= fieldsOf(draft, nid));
         case 'v':
-          return variablesOf(draft, nid);
+          return (variables ??= variablesOf(draft, nid));
         case 'input':
           return draft.input;
         case 'now':

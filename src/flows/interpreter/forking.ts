@@ -15,9 +15,8 @@ export function fork(run: Run, { state, at = [] }: Fork): void {
   restartAt(run, at);
   // the original has stopped or begun these, and this execution has not
   run.effects.length = 0;
-  const added = new Set(run.todo.flatMap((message) => (message.do === 'enter' ? [message.nid] : [])));
   for (const [nid, node] of Object.entries(run.draft.nodes)) {
-    if (added.has(nid)) continue;
+    if (run.todo.isEntering(nid)) continue;
     for (const [name, { generation, dueMs }] of Object.entries(node.timers ?? {}))
       run.effects.push({ kind: 'set_timer', name: `${nid}/${name}`, generation, dueMs });
     if (node.phase === 'close') workEnded(run, nid);

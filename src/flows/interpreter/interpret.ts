@@ -57,12 +57,12 @@ function interpretMessage(flow: Flow, state: FlowState, message: FlowMessage, ho
     return { state, delta: {}, effects: [], refused, isMore: false, swapped: null };
   if (refused === null) noteSeen(run, message);
   if (!draft.isPaused && draft.left.length > 0) {
-    run.todo.unshift(...draft.left);
+    run.todo.addLeft(draft.left);
     draft.left = [];
   }
   workOff(run);
-  // what is left waits, in order
-  if (run.todo.length > 0) draft.left = [...draft.left, ...run.todo];
+  const left = run.todo.all();
+  if (left.length > 0) draft.left = [...draft.left, ...left];
   const isMore = draft.left.length > 0 && !draft.isPaused && draft.ending === null;
   const { state: next, delta } = draft.finish();
   return { state: next, delta, effects: withoutVain(run.effects), refused, isMore, swapped: run.swapped };
@@ -91,8 +91,21 @@ function receive(run: Run, body: MessageBody): Refusal | undefined {
   if (!isHeld || body.point === 'continue') return take(run, body);
   if (body.point === 'signal' && draft.left.length >= flowLimits.heldMessages)
     return { code: 'too_many_signals', detail: `${draft.left.length} messages wait for the execution to go on` };
+  if (isHeldAlready(draft.left, body))
+    return { code: 'too_late', detail: 'the same message waits for the execution to go on' };
   draft.left = [...draft.left, { do: 'take', body }];
   return undefined;
+}
+
+/** Of an attempt one answer is kept, and of a timer one message. Signals and operations are known by their ids. */
+function isHeldAlready(left: readonly Inner[], body: MessageBody): boolean {
+  const held = left.flatMap((message) => (message.do === 'take' ? [message.body] : []));
+  if (body.point === 'answer')
+    return held.some((other) => other.point === 'answer' && other.nid === body.nid && other.attempt === body.attempt);
+  if (body.point !== 'timer') return false;
+  return held.some(
+    (other) => other.point === 'timer' && other.name === body.name && other.generation === body.generation,
+  );
 }
 
 function take(run: Run, body: MessageBody): Refusal | undefined {
@@ -134,11 +147,11 @@ function launch(run: Run, body: Extract<MessageBody, { point: 'launch' }>): Refu
 function workOff(run: Run): void {
   const { maxMessages } = run.how;
   for (let done = 0; done < maxMessages && !run.draft.isPaused && !run.how.isSpent(); done++) {
-    const next = run.todo.shift();
+    const next = run.todo.next();
     if (next === undefined || run.draft.ending !== null) break;
     process(run, next);
   }
-  if (run.draft.ending !== null) run.todo.length = 0;
+  if (run.draft.ending !== null) run.todo.clear();
 }
 
 function process(run: Run, message: Inner): void {

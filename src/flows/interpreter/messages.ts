@@ -76,6 +76,8 @@ export function operate(run: Run, operation: Operation): Refusal | undefined {
         return undefined;
       }
       if (nid === undefined || run.draft.node(nid) === undefined) return missing(operation.nid);
+      // what ends an execution ends its pause
+      if (operation.nid === null) run.draft.isPaused = false;
       settle(run, nid, { kind: operation.action });
       return undefined;
     }

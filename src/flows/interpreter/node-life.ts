@@ -12,9 +12,10 @@ import type { Compiled } from '../expression/expression.ts';
 import type { Json } from '../json.ts';
 import type { ErrorHandler, Retry, Step } from '../language/step.ts';
 import { announce } from './hearing.ts';
-import { assign, captureUndo, mergeFields, setResult, undoLocals } from './fields.ts';
+import { assign, captureUndo, mergeFields, resultOf, setResult, undoLocals } from './fields.ts';
 import { asObject, type ChildEnd, errorFacts, failureOf, type Run } from './run.ts';
 import type { FlowError, FlowNode, Inner, Outcome, Why } from './state.ts';
+import { hasEnter } from './todo.ts';
 
 /** Runs what may fail on behalf of a node. */
 export function guard(run: Run, nid: string, work: () => void): void {
@@ -34,7 +35,7 @@ export function enter(run: Run, nid: string): void {
       finish(run, nid, { kind: 'done' }, { isSkipped: true });
       return;
     }
-    if (step.timeout !== null) armTimeout(run, nid, step);
+    armTimeout(run, nid, step);
     begin(run, nid, step);
     if (step.tag !== null) announce(run, 'entered', step.tag);
   });
@@ -44,13 +45,13 @@ function armTimeout(run: Run, nid: string, { timeout }: Step): void {
   if (timeout !== null) run.arm(nid, 'timeout', run.nowMs + run.evaluateDuration(nid, timeout));
 }
 
-/** Begins an attempt. */
+/** Begins an attempt. What a failed one has set is forgotten. */
 function begin(run: Run, nid: string, step: Step): void {
-  const parent = run.draft.node(nid)?.parent ?? null;
+  const node = run.draft.node(nid);
+  const parent = node?.parent ?? null;
   if (step.vars !== null) run.draft.patch(nid, { vars: asObject(run.evaluate(parent, step.vars), 'vars') });
-  // what a failed attempt has set is forgotten
-  if (step.retry !== null && run.draft.node(nid)?.role !== 'undo' && isComposite(step))
-    run.draft.patch(nid, { frame: { f: {}, ret: run.resultOf(nid) } });
+  if (node !== undefined && step.retry !== null && node.role !== 'undo' && isComposite(step))
+    run.draft.patch(nid, { frame: { f: {}, ret: isBranch(run, node) ? null : resultOf(run.draft, parent) } });
   run.rules(step).execute(run, nid, step);
 }
 
@@ -105,6 +106,7 @@ export function settle(run: Run, nid: string, why: Why): void {
   }
   // compensations go on whatever comes, unless they are killed
   if (node.phase === 'undo' && reason.kind !== 'kill') {
+    run.disarm(nid);
     run.draft.patch(nid, { why: reason });
     return;
   }
@@ -125,7 +127,7 @@ export function settle(run: Run, nid: string, why: Why): void {
 
 /** A step that has not begun needs no handler. */
 function isUnentered(run: Run, nid: string): boolean {
-  return run.todo.some((message) => message.do === 'enter' && message.nid === nid);
+  return run.todo.isEntering(nid) || hasEnter(run.draft.left, nid);
 }
 
 function withoutError(node: FlowNode): FlowNode {
@@ -239,11 +241,22 @@ export function retry(run: Run, nid: string): void {
   const { memory: _, why: __, error: ___, ...rest } = node;
   run.draft.put(nid, { ...rest, phase: 'run', attempt: node.attempt + 1 });
   run.disarm(nid, ['retry']);
-  guard(run, nid, () => begin(run, nid, run.stepAt(node.at)));
+  guard(run, nid, () => {
+    const step = run.stepAt(node.at);
+    dropStored(run, nid, step);
+    // a person tries it again: it has its time once more
+    if (node.timers?.['timeout'] === undefined) armTimeout(run, nid, step);
+    begin(run, nid, step);
+  });
+}
+
+/** Items and results of branches. */
+function dropStored(run: Run, nid: string, { verb }: Step): void {
+  if (verb === 'parallel' || verb === 'each') run.draft.dropAll(`${nid}.`);
 }
 
 function mayRetry(retry: Retry, attempt: number, error: FlowError): boolean {
-  if (attempt >= retry.maxAttempts || error.isFinal) return false;
+  if (attempt >= retry.maxAttempts) return false;
   if (retry.on === null) return true;
   return retry.on.includes(error.code) || (retry.on.includes('error') && error.code !== 'timeout');
 }
@@ -318,7 +331,9 @@ export function finish(run: Run, nid: string, outcome: Outcome, how: { readonly 
   if (node === undefined) return;
   const { at, parent, role, locals } = node;
   const step = run.flow.byPosition.get(at);
-  if (outcome.kind === 'done' && step !== undefined && how.isSkipped !== true) keepResults(run, nid, node, step);
+  const isKept = outcome.kind === 'done' || outcome.kind === 'left';
+  if (isKept && step !== undefined && how.isSkipped !== true) keepAttempt(run, nid, node, step);
+  if (outcome.kind === 'done' && step !== undefined && how.isSkipped !== true) keepResult(run, nid, node, step);
   // with its own result, if it is a branch
   const { undo = [], frame } = run.draft.node(nid) ?? node;
   const own =
@@ -326,29 +341,31 @@ export function finish(run: Run, nid: string, outcome: Outcome, how: { readonly 
   if (how.isSkipped !== true) run.draft.noteEnd(at, outcome.kind);
   else if (outcome.kind === 'done') run.draft.noteEnd(at, 'skipped');
   run.disarm(nid);
-  if (step?.verb === 'parallel' || step?.verb === 'each') run.draft.dropAll(`${nid}.`);
+  if (step !== undefined) dropStored(run, nid, step);
   run.draft.remove(nid);
   if (parent === null) end(run, outcome);
   else {
     const around = run.draft.node(parent);
-    const isKept = outcome.kind === 'done' || outcome.kind === 'left';
     const entries = isKept ? [...undo, ...own] : [];
     run.draft.patch(parent, {
       children: around?.children.filter((child) => child !== nid) ?? [],
       ...(entries.length > 0 && { undo: [...(around?.undo ?? []), ...entries] }),
     });
-    run.todo.push({ do: 'ended', parent, nid, at, role, outcome, frame: frame ?? null, locals: locals ?? null });
+    run.todo.add({ do: 'ended', parent, nid, at, role, outcome, frame: frame ?? null, locals: locals ?? null });
   }
   if (step?.tag && how.isSkipped !== true) announce(run, 'left', step.tag);
 }
 
-function keepResults(run: Run, nid: string, node: FlowNode, step: Step): void {
-  if (step.retry !== null && node.frame !== undefined && isComposite(step) && !isBranch(run, node)) {
-    mergeFields(run.draft, node.parent, node.frame.f);
-    setResult(run.draft, node.parent, node.frame.ret);
-    const { frame: _, ...rest } = run.draft.node(nid) ?? node;
-    run.draft.put(nid, rest);
-  }
+/** What the last attempt has set is seen by the steps after it. */
+function keepAttempt(run: Run, nid: string, node: FlowNode, step: Step): void {
+  if (step.retry === null || node.frame === undefined || !isComposite(step) || isBranch(run, node)) return;
+  mergeFields(run.draft, node.parent, node.frame.f);
+  setResult(run.draft, node.parent, node.frame.ret);
+  const { frame: _, ...rest } = run.draft.node(nid) ?? node;
+  run.draft.put(nid, rest);
+}
+
+function keepResult(run: Run, nid: string, node: FlowNode, step: Step): void {
   if (step.result === null) return;
   // its own variables end with it
   const owner = step.result.root === 'v' ? (node.parent ?? nid) : nid;

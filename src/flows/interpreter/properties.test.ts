@@ -1,11 +1,13 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { deedsArbitrary, flowArbitrary, inputArbitrary } from '../../../test/harness/flows/random-flows.ts';
 import { FlowWorld } from '../../../test/harness/flows/world.ts';
+import type { FlowNode } from './state.ts';
 
 /** `FLOW_RUNS=10000 npx vitest run src/flows/interpreter` tries more of them, each time others. */
 const more = Number(process.env['FLOW_RUNS'] ?? 0);
 const runs = more > 0 ? { numRuns: more } : { numRuns: 150, seed: 19 };
+if (more > 0) vi.setConfig({ testTimeout: 3_600_000 });
 
 function play(world: FlowWorld, input: unknown, deeds: readonly Parameters<FlowWorld['do']>[0][]): void {
   world.send({ point: 'launch', input: input as never });
@@ -87,6 +89,28 @@ describe('any flow, whatever its tasks answer', () => {
     );
   });
 
+  it('A cancelled execution compensates each completed step once, of each node the last one first.', () => {
+    fc.assert(
+      fc.property(flowArbitrary, inputArbitrary, deedsArbitrary, (document, input, deeds) => {
+        const world = new FlowWorld(document);
+        play(world, input, deeds);
+        const nodes = Object.values(world.state.nodes);
+        if (world.isOver || world.state.isPaused || nodes.some(isDoneRoot)) return;
+        const before = world.tasks.length;
+        world.operate({ action: 'cancel', nid: null });
+        skipIncidents(world);
+        const undone = world.tasks.slice(before).flatMap(({ nid }) => /^(.*_u)_0-/.exec(nid)?.[1] ?? []);
+        const recorded = nodes.map(({ undo = [] }) => undo.map(({ at }) => at));
+        const completing = nodes.flatMap((node) => undoOfCompleting(world, node));
+        expect(undone.toSorted()).toEqual([...recorded.flat(), ...completing].toSorted());
+        for (const ats of recorded)
+          if (ats.every((at) => undone.filter((other) => other === at).length === 1))
+            expect(undone.filter((at) => ats.includes(at))).toEqual(ats.toReversed());
+      }),
+      runs,
+    );
+  });
+
   it('An execution that is killed ends at once, and begins nothing.', () => {
     fc.assert(
       fc.property(flowArbitrary, inputArbitrary, deedsArbitrary, (document, input, deeds) => {
@@ -117,6 +141,16 @@ describe('any flow, whatever its tasks answer', () => {
     );
   });
 });
+
+function isDoneRoot({ parent, why }: FlowNode): boolean {
+  return parent === null && why?.kind === 'done';
+}
+
+/** A step that is done, and only ends its background steps, will leave its own compensation. */
+function undoOfCompleting({ flow }: FlowWorld, { at, phase, why }: FlowNode): string[] {
+  const step = phase === 'close' && why?.kind === 'done' ? flow.byPosition.get(at) : undefined;
+  return step?.undo ? [step.undo.block.at] : [];
+}
 
 /** Compensations that fail are incidents too: they are skipped until nothing is left. */
 function skipIncidents(world: FlowWorld): void {

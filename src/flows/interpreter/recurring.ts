@@ -4,7 +4,7 @@
  * The next time follows from the planned one, not from when it was handled, so nothing drifts. A time that is overdue by more than ten
  * seconds was missed: `all` handles each, `one` the newest of them, `skip` none.
  */
-import { compileSchedule, nextInstant, type Schedule } from '../../calendar/schedule.ts';
+import { compileSchedule, countInstants, instantAt, nextInstant, type Schedule } from '../../calendar/schedule.ts';
 import type { Compiled } from '../expression/expression.ts';
 import type { EventSpec } from '../language/step.ts';
 
@@ -39,6 +39,20 @@ function scheduleOf(cron: string, timezone: string | null): Schedule {
   return schedule;
 }
 
+/** Of times that nobody wants, most are passed over at once: a flow that runs each second may have missed a year. */
+function newestPassed(spec: Recurring, plannedMs: number, nowMs: number, period: Period): number {
+  if (spec.missed === 'all') return plannedMs;
+  if (spec.kind === 'cron') return newestMissed(scheduleOf(spec.cron, spec.timezone), plannedMs, nowMs - missedMs);
+  const periodMs = Math.max(leastPeriodMs, period(spec.every));
+  const passed = Math.floor((nowMs - missedMs - 1 - plannedMs) / periodMs);
+  return plannedMs + Math.max(0, passed) * periodMs;
+}
+
+function newestMissed(schedule: Schedule, plannedMs: number, beforeMs: number): number {
+  const count = beforeMs > plannedMs ? countInstants(schedule, plannedMs, beforeMs) : 0;
+  return count < 2 ? plannedMs : instantAt(schedule, plannedMs, beforeMs, count - 1);
+}
+
 /** The times from the planned one until now that are to be handled, and the next planned one. */
 export function passedTimes(
   spec: Recurring,
@@ -48,7 +62,7 @@ export function passedTimes(
 ): { readonly handled: readonly number[]; readonly nextMs: number | undefined } {
   const onTime: number[] = [];
   const missed: number[] = [];
-  let next: number | undefined = plannedMs;
+  let next: number | undefined = newestPassed(spec, plannedMs, nowMs, period);
   while (next !== undefined && next <= nowMs && onTime.length + missed.length < maxTimes) {
     if (next < nowMs - missedMs) {
       // only `all` needs every one of them

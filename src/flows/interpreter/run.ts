@@ -10,7 +10,8 @@ import type { Flow, Step, TaskWork } from '../language/step.ts';
 import type { Draft } from './draft.ts';
 import type { Effect } from './effects.ts';
 import { resultOf, scopeOf, setResult } from './fields.ts';
-import type { FlowError, Frame, Inner, Role, Why } from './state.ts';
+import type { FlowError, Frame, Role, Why } from './state.ts';
+import { Todo } from './todo.ts';
 
 /** The world as an execution sees it during one run. */
 export interface Circumstances {
@@ -101,7 +102,7 @@ export class Run {
   readonly how: Circumstances;
   readonly rules: (step: Step) => VerbRules;
   readonly effects: Effect[] = [];
-  readonly todo: Inner[] = [];
+  readonly todo = new Todo();
   #chance = 0;
 
   constructor(flow: Flow, draft: Draft, how: Circumstances, rules: (step: Step) => VerbRules) {
@@ -176,9 +177,10 @@ export class Run {
     at: string,
     more: { role?: Role; locals?: JsonObject; vars?: JsonObject; frame?: Frame } = {},
   ): string {
-    if (this.draft.nodeCount >= flowLimits.nodes)
-      throw new StepFailure('too_many_nodes', `an execution has at most ${flowLimits.nodes} nodes at a time`);
     const { role = 'main', ...rest } = more;
+    // what ends a step must not fail because there are many others
+    if (this.draft.nodeCount >= flowLimits.nodes && role !== 'handler' && role !== 'undo')
+      throw new StepFailure('too_many_nodes', `an execution has at most ${flowLimits.nodes} nodes at a time`);
     const nid = `${at}-${this.draft.nextVisit()}`;
     const base = { at, parent, role, phase: 'run', since: this.nowMs, attempt: 1, children: [] } as const;
     this.draft.put(nid, { ...base, ...rest });
@@ -186,12 +188,12 @@ export class Run {
       const children = this.draft.node(parent)?.children ?? [];
       this.draft.patch(parent, { children: [...children, nid] });
     }
-    this.todo.push({ do: 'enter', nid });
+    this.todo.add({ do: 'enter', nid });
     return nid;
   }
 
   close(nid: string, why: Why): void {
-    this.todo.push({ do: 'close', nid, why });
+    this.todo.add({ do: 'close', nid, why });
   }
 
   /** Ends a node well, with a result or with that of its last step. Its background steps are cancelled first. */

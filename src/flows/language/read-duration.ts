@@ -1,5 +1,5 @@
 /** Durations and moments of steps: literal texts are checked when the document is read, expressions when they are evaluated. */
-import { readInstant, readSpan } from '../../documents/values.ts';
+import { longestSpanMs, readInstant, readSpan } from '../../documents/values.ts';
 import type { PathPart } from '../../kernel/text/path.ts';
 import { type Compiled, hasExpression } from '../expression/expression.ts';
 import { ExpressionError } from '../expression/values.ts';
@@ -26,7 +26,10 @@ export function readMoment(reading: Reading, text: string, place: Place, path: r
 
 /** Milliseconds of a duration that an expression has computed: a text such as `5m`, or a number of seconds. */
 export function durationMs(value: Json): number {
-  if (typeof value === 'number' && value >= 0) return Math.ceil(value * 1_000);
+  if (typeof value === 'number' && value >= 0) {
+    if (value * 1_000 > longestSpanMs) throw new ExpressionError(`${value} seconds are longer than 1000 years`);
+    return Math.ceil(value * 1_000);
+  }
   const read = readSpan(typeof value === 'string' ? value : '', { signed: true });
   if (!read.ok || read.value < 0)
     throw new ExpressionError(`${JSON.stringify(value)} is not a duration such as 5m, or a number of seconds`);

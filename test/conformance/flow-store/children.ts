@@ -1,6 +1,5 @@
 /** Executions that nodes of others call. */
 import { describe, expect, it } from 'vitest';
-import { childTimes } from '../../../src/flows/executions/commits/child-rate.ts';
 import { sql } from '../../../src/kernel/sql.ts';
 import { driverOf, memoryIn, type StoreWorld } from './world.ts';
 
@@ -82,15 +81,6 @@ export function describeChildren(world: StoreWorld): void {
       const id = await driver.launch('parent', { child: 'nap' }, { depth: 64 });
       const { state } = await memoryIn(driver, id);
       expect(Object.values(state.nodes).flatMap((node) => node.error?.code ?? [])).toEqual(['too_deep']);
-    });
-
-    it('Beyond a thousand launches in a second, children wait.', () => {
-      const pool = world.ctx.pool;
-      const nowMs = world.ctx.time.now() + 1e9;
-      const first = childTimes(pool, nowMs, 1_500);
-      expect(first.filter((ms) => ms <= nowMs)).toHaveLength(1_000);
-      expect(first.at(-1)).toBeCloseTo(nowMs + 500, 0);
-      expect(childTimes(pool, nowMs + 10_000, 1)).toEqual([nowMs + 10_000]);
     });
   });
 }

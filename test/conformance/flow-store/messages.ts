@@ -113,6 +113,24 @@ export function describeMessages(world: StoreWorld): void {
       expect((await driver.send(id, body)).run.refused?.code).toBe('over');
     });
 
+    it('Large messages are read in pages, the oldest first, and none is left out.', async () => {
+      const { engine, ctx } = world;
+      const driver = driverOf(world);
+      const id = await driver.launch('ears');
+      const me = { id: driver.member, living: [driver.member] };
+      const payload = 'x'.repeat(1_000_000);
+      const messages = Array.from({ length: 40 }, () => driver.message(id, { point: 'signal', name: 'note', payload }));
+      for (const message of messages) await engine.accept(ctx, [message], null);
+      const read: string[] = [];
+      for (let pages = 0; read.length < messages.length && pages < 5; pages++) {
+        const page = (await engine.waiting(ctx, me, 1_000)).filter(({ execution }) => execution === id);
+        expect(page.length).toBeLessThan(20);
+        for (const message of page) await driver.apply(message);
+        read.push(...page.map((message) => message.id));
+      }
+      expect(read).toEqual(messages.map((message) => message.id));
+    });
+
     it('Timers of a paused execution are not due, and are all set again when it goes on.', async () => {
       const { engine, ctx, db } = world;
       const driver = driverOf(world);

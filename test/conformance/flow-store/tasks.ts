@@ -69,6 +69,21 @@ export function describeTasks(world: StoreWorld): void {
       expect((await memoryIn(driver, id)).state.ending).toEqual({ kind: 'cancelled' });
     });
 
+    it.each(['cancel', 'kill'] as const)(
+      'A task that begins and is stopped in one put (%s) never runs.',
+      async (action) => {
+        const driver = driverOf(world);
+        const launch = driver.launchMessage('ship', { id: 8 });
+        const id = launch.execution;
+        const first = driver.execute(await driver.blank(launch), launch);
+        const stop = driver.message(id, { point: 'operate', operation: { action, nid: null } });
+        await driver.put([first, driver.execute(first.to, stop)]);
+        expect(await runsOf(id)).toEqual([]);
+        await driver.drain();
+        expect((await memoryIn(driver, id)).state.ending).toEqual({ kind: 'cancelled' });
+      },
+    );
+
     it('A running run is marked, and its worker is told to kill it.', async () => {
       const { db } = world;
       const driver = driverOf(world);

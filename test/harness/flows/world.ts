@@ -4,10 +4,11 @@ import type { Flow } from '../../../src/flows/language/step.ts';
 import { type Delta, foldDeltas } from '../../../src/flows/interpreter/delta.ts';
 import type { Effect } from '../../../src/flows/interpreter/effects.ts';
 import { type FlowMessage, interpret, type Interpreted } from '../../../src/flows/interpreter/interpret.ts';
+import type { Json } from '../../../src/flows/json.ts';
 import type { Deed } from './random-flows.ts';
-import { blankState, type FlowState, type MessageBody } from '../../../src/flows/interpreter/state.ts';
+import { blankState, type FlowState, type MessageBody, type Operation } from '../../../src/flows/interpreter/state.ts';
 
-type TaskEffect = Extract<Effect, { kind: 'task' }>;
+type TaskEffect = Pick<Extract<Effect, { kind: 'task' }>, 'nid' | 'attempt' | 'name' | 'input'>;
 
 export class FlowWorld {
   readonly flow: Flow;
@@ -20,27 +21,43 @@ export class FlowWorld {
   readonly isDoubling: boolean;
   /** Inner messages in one run. */
   readonly maxMessages: number;
+  /** What a run leaves waits until the test sends `continue`. */
+  readonly isStepwise: boolean;
   #sent = 0;
+  readonly #past: FlowMessage[] = [];
 
-  constructor(document: unknown, how: { readonly isDoubling?: boolean; readonly maxMessages?: number } = {}) {
+  constructor(
+    document: unknown,
+    how: { readonly isDoubling?: boolean; readonly maxMessages?: number; readonly isStepwise?: boolean } = {},
+  ) {
     const parsed = parseFlow(document);
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.faults));
     this.flow = parsed.flow;
     this.isDoubling = how.isDoubling === true;
     this.maxMessages = how.maxMessages ?? 200;
+    this.isStepwise = how.isStepwise === true;
   }
 
   send(body: MessageBody): Interpreted {
     const message = { id: `m${++this.#sent}`, body };
     const first = this.#take(message);
-    if (this.isDoubling) this.#take(message);
+    if (this.isDoubling) this.#repeat(message);
     return first;
+  }
+
+  /** The message comes again, and so does an answer or a timer from long ago. A paused execution only keeps what comes. */
+  #repeat(message: FlowMessage): void {
+    if (message.body.point === 'answer' || message.body.point === 'timer') this.#past.push(message);
+    this.#take(message);
+    const old = this.#past[(this.#sent * 31) % Math.max(1, this.#past.length)];
+    if (old !== undefined && !this.state.isPaused) this.#take(old);
   }
 
   #take(message: FlowMessage): Interpreted {
     let result = this.#interpret(message);
     const first = result;
-    while (result.isMore) result = this.#interpret({ id: `${message.id}+`, body: { point: 'continue' } });
+    while (result.isMore && !this.isStepwise)
+      result = this.#interpret({ id: `${message.id}+`, body: { point: 'continue' } });
     return first;
   }
 
@@ -62,10 +79,10 @@ export class FlowWorld {
   }
 
   #note(effect: Effect): void {
-    if (effect.kind === 'task') {
-      this.tasks.push(effect);
-      this.open.push(effect);
-    }
+    if (effect.kind !== 'task' && effect.kind !== 'launch') return;
+    const task = effect.kind === 'task' ? effect : { ...effect, name: effect.flow };
+    this.tasks.push(task);
+    this.open.push(task);
   }
 
   get folded(): FlowState {
@@ -95,24 +112,49 @@ export class FlowWorld {
   answer(pick: number, isFailure = false): boolean {
     const call = this.open[pick % Math.max(1, this.open.length)];
     if (call === undefined) return false;
+    this.#answer(call, isFailure, { task: call.name });
+    return true;
+  }
+
+  /** Answers the oldest open task of this name. */
+  answerTo(name: string, isFailure = false, result: Json = { task: name }): void {
+    const call = this.open.find((open) => open.name === name);
+    if (call === undefined) throw new Error(`no task ${name} is open`);
+    this.#answer(call, isFailure, result);
+  }
+
+  #answer(call: TaskEffect, isFailure: boolean, result: Json): void {
     this.open = this.open.filter((other) => other !== call);
     const { nid, attempt } = call;
     const outcome = isFailure
       ? ({ kind: 'failed', code: 'error', message: 'no', data: null } as const)
-      : ({ kind: 'done', result: { task: call.name } } as const);
+      : ({ kind: 'done', result } as const);
     this.send({ point: 'answer', nid, attempt, outcome });
-    return true;
   }
 
   do({ kind, pick }: Deed): void {
     if (kind === 'answer') this.answer(pick);
     else if (kind === 'fail') this.answer(pick, true);
     else if (kind === 'time') this.fireNext();
-    else this.send({ point: 'signal', name: 'go', payload: pick });
+    else if (kind === 'signal') this.send({ point: 'signal', name: 'go', payload: pick });
+    else if (kind === 'pause') this.operate({ action: this.state.isPaused ? 'resume' : 'pause' });
+    else this.#operateOnNode(kind, pick);
+  }
+
+  operate(operation: Operation): Interpreted {
+    return this.send({ point: 'operate', operation });
+  }
+
+  #operateOnNode(action: 'retry' | 'skip' | 'cancel' | 'kill', pick: number): void {
+    // the root would end it all
+    const nids = Object.entries(this.state.nodes).flatMap(([nid, { parent }]) => (parent === null ? [] : [nid]));
+    const nid = nids[pick % Math.max(1, nids.length)];
+    if (nid !== undefined) this.operate(action === 'skip' ? { action, nid, result: pick } : { action, nid });
   }
 
   /** Answers and waits until nothing is left to do. Returns whether the execution has ended. */
   drain(most = 2_000): boolean {
+    if (this.state.isPaused) this.operate({ action: 'resume' });
     for (let i = 0; i < most && !this.isOver; i++) if (!this.answer(0) && !this.fireNext()) return false;
     return this.isOver;
   }

@@ -9,15 +9,22 @@ const childrenPerSecond = 1_000;
 /** Launches that may come at once. */
 const maxBurst = 1_000;
 
+/** Times of `runningMs`: the clock may be set, and children must not wait for a time that it has left again. */
 const nextMs = new WeakMap<Pool, number>();
 
+interface ChildClock {
+  readonly nowMs: number;
+  /** A clock that only runs forward. */
+  readonly runningMs: number;
+}
+
 /** When the launches of so many more children may be taken. */
-export function childTimes(pool: Pool, nowMs: number, count: number): number[] {
+export function childTimes(pool: Pool, { nowMs, runningMs }: ChildClock, count: number): number[] {
   const stepMs = 1_000 / childrenPerSecond;
-  let next = Math.max(nextMs.get(pool) ?? 0, nowMs - maxBurst * stepMs);
+  let next = Math.max(nextMs.get(pool) ?? 0, runningMs - maxBurst * stepMs);
   const times = Array.from({ length: count }, () => {
     next += stepMs;
-    return Math.max(nowMs, next);
+    return nowMs + Math.max(0, next - runningMs);
   });
   nextMs.set(pool, next);
   return times;

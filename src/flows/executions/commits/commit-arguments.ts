@@ -21,6 +21,7 @@ import { childBody, messageText } from '../message-text.ts';
 import { detailsOf, type NodeRun, type RunDetails, type WorkItem } from '../revisions/run-details.ts';
 import { readableText } from './readable-text.ts';
 import { isSealed, sealText, sealValue } from '../sealing.ts';
+import { withdrawRuns } from './withdraw-runs.ts';
 
 export interface CommitContext {
   readonly member: string;
@@ -43,7 +44,7 @@ export function commitArguments(chains: readonly Chain[], how: CommitContext): S
   const kept = still.filter((chain) => !isClaim(chain, how));
   const moved = chains.filter(({ first, last }) => first.rev < last.rev);
   const pieces = moved.flatMap((chain) =>
-    chain.runs.flatMap((run) => (run.from === run.to ? [] : [pieceOf(run, chain, how)])),
+    withdrawRuns(chain.runs.flatMap((run) => (run.from === run.to ? [] : [pieceOf(run, chain, how)]))),
   );
   return listOf([
     sql`p_member => ${how.member}::uuid, p_commit => ${how.commit}::uuid, p_at => ${new Date(how.atMs)}::timestamptz,

@@ -62,7 +62,8 @@ const lostState = 'MR409';
 /** Undefined: some of them are lost. */
 async function commit(batch: readonly Chain[], { ctx, as, isChecked }: Call): Promise<CommitRow | undefined> {
   const { pool, secrets } = ctx;
-  const children = (count: number): number[] => childTimes(pool, as.atMs, count);
+  const clock = { nowMs: as.atMs, runningMs: performance.now() };
+  const children = (count: number): number[] => childTimes(pool, clock, count);
   const parts = commitArguments(batch, { ...as, secrets, childTimes: children });
   const check = isChecked ? sql`, p_check => true` : empty;
   try {

@@ -10,7 +10,7 @@
 import type { FlowMessage } from '../../../contract/flow-messages.ts';
 import type { Circumstances, Execution, FlowRun } from '../../../contract/flows.ts';
 import { interpret, type Interpreted } from '../../interpreter/interpret.ts';
-import type { FlowError, MessageBody } from '../../interpreter/state.ts';
+import type { FlowError, FlowState, MessageBody } from '../../interpreter/state.ts';
 import type { Flow } from '../../language/step.ts';
 import { commitOf } from './commit-of-run.ts';
 import { deriveId } from './derived-id.ts';
@@ -87,8 +87,12 @@ function isIdle({ delta, effects }: Interpreted, { point }: MessageBody): boolea
   return point !== 'continue' && effects.length === 0 && Object.keys(delta).length === 0;
 }
 
-function interpretFor({ execution: { id }, memory, flow, message, how }: Taken, body: MessageBody): Interpreted {
-  const { state, key, depth } = memory;
+function interpretFor(
+  { execution: { id }, memory, flow, message, how }: Taken,
+  body: MessageBody,
+  state: FlowState = memory.state,
+): Interpreted {
+  const { key, depth } = memory;
   return interpret(
     flow,
     state,
@@ -127,17 +131,20 @@ function shrink(taken: Taken, body: MessageBody, run: FlowRun): FlowRun {
   return fail(taken, body, run);
 }
 
-/** Ends an execution that cannot go on. */
+/** Ends an execution that cannot go on. Work that is left is dropped, or it would come before the end. */
 function fail(taken: Taken, body: MessageBody, { from }: FlowRun): FlowRun {
   const { execution, memory, message, how } = taken;
-  const killed = interpretFor(taken, { point: 'operate', operation: { action: 'kill', nid: null } });
+  const { left } = memory.state;
+  const bare = { ...memory.state, left: [] };
+  const killed = interpretFor(taken, { point: 'operate', operation: { action: 'kill', nid: null } }, bare);
   const error: FlowError = { ...tooLargeError, node: '0' };
   const ending = { kind: 'failed', error } as const;
+  const dropped = left.length === 0 ? {} : { left: { gone: left.map((_, i) => i) } };
   const result = {
     ...killed,
     refused: null,
     state: { ...killed.state, ending },
-    delta: { ...killed.delta, ending },
+    delta: { ...killed.delta, ...dropped, ending },
   };
   return { ...commitOf(execution, message, { memory, body, result, how }), from };
 }

@@ -24,7 +24,8 @@ export const parallel: VerbRules<ParallelStep> = {
     const index = main.findIndex(({ at }) => at === child.at);
     const { ended, answered } = noteAnswer(run, nid, child, index, step.merge);
     const isMet = answered >= (step.expect ?? main.length);
-    if (ended === main.length || (isMet && step.rest === 'cancel')) completeBranches(run, nid, main.length);
+    const begun = isMet ? Number(run.memory(nid)['next']) : main.length;
+    if (ended === begun || (isMet && step.rest === 'cancel')) completeBranches(run, nid, main.length);
     else if (!isMet) startBranch(run, nid, step);
   },
 };
@@ -37,14 +38,16 @@ function startBranch(run: Run, nid: string, { steps }: ParallelStep): void {
   run.start(nid, step.at, { frame: { f: {}, ret: null }, vars: {} });
 }
 
-/** Keeps the result of a child, and its fields until all are merged. Cancelled children count as ended only. */
+/**
+ * Keeps the result of a child, and its fields until all are merged. Cancelled children count as ended only. An item that was left has
+ * no result, but what it has set counts.
+ */
 function noteAnswer(run: Run, nid: string, child: ChildEnd, index: number, merge: ParallelStep['merge']) {
   const { frame, kind } = child;
   const memory = run.memory(nid);
   const isAnswer = kind === 'done';
-  if (isAnswer && frame !== null) {
-    checkSize(frame.ret);
-    run.draft.keep(`${nid}.r${index}`, frame.ret);
+  if (kind !== 'cancelled' && frame !== null) {
+    if (isAnswer) keepAnswer(run, nid, index, frame.ret);
     if (Object.keys(frame.f).length > 0) {
       const before = asFields(run.draft.stored(`${nid}.merged`));
       run.draft.keep(`${nid}.merged`, mergeAnswers(before, frame.f, merge));
@@ -56,6 +59,11 @@ function noteAnswer(run: Run, nid: string, child: ChildEnd, index: number, merge
   };
   run.remember(nid, counts);
   return counts;
+}
+
+function keepAnswer(run: Run, nid: string, index: number, ret: Json): void {
+  checkSize(ret);
+  run.draft.keep(`${nid}.r${index}`, ret);
 }
 
 function asFields(value: Json | undefined): JsonObject {
@@ -84,7 +92,7 @@ export const each: VerbRules<EachStep> = {
     const index = Number(child.locals?.['index'] ?? indexOf(child.at));
     const { ended } = noteAnswer(run, nid, child, index, step.merge);
     // one after the other: each item sees what those before it have set
-    if (step.concurrent === 1 && child.kind === 'done' && step.merge !== 'ignore')
+    if (step.concurrent === 1 && child.kind !== 'cancelled' && step.merge !== 'ignore')
       mergeFields(run.draft, nid, child.frame?.f ?? {});
     const count = listOf(run.draft.stored(`${nid}.items`)).length;
     const isLeft = run.memory(nid)['leaving'] === 'break';

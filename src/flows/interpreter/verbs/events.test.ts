@@ -85,14 +85,25 @@ describe('time and events', () => {
     expect(heard).toEqual(expected);
   });
 
+  it.each(['abc', '0198c2d1', 'the first order'])('A signal to %j, which is no id, fails its step.', async (to) => {
+    const t = await start([{ signal: 'go', to: '$(f.to)' }], { input: { to } });
+    expect([t.open[0]?.error?.code, t.signals]).toEqual(['expression_error', []]);
+  });
+
+  it('A computed time of more than a thousand years fails its step.', async () => {
+    const t = await start([{ wait: { for: '$(f.seconds)' } }], { input: { seconds: 1e300 } });
+    expect(t.open[0]?.error).toMatchObject({ code: 'expression_error' });
+  });
+
   it('A signal goes to another execution, or to this one.', async () => {
+    const other = '00000000-0000-7000-8000-000000000002';
     const t = await start([
       { on: { signal: 'self' }, do: [{ set: { 'f.heard': '$(event.payload)' } }] },
       { signal: 'self', payload: 1 },
-      { signal: 'other', to: 'e2', payload: { n: 2 } },
+      { signal: 'other', to: other, payload: { n: 2 } },
       { task: 'end' },
     ]);
     expect(t.fields).toEqual({ heard: 1 });
-    expect(t.signals).toMatchObject([{ to: 'e2', name: 'other', payload: { n: 2 } }]);
+    expect(t.signals).toMatchObject([{ to: other, name: 'other', payload: { n: 2 } }]);
   });
 });

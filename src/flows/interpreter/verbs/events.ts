@@ -1,4 +1,5 @@
 /** Verbs about time and events: `wait`, `on`, `signal`. */
+import { isId } from '../../../kernel/id.ts';
 import { type Json, isList, type JsonObject } from '../../json.ts';
 import { durationMs, momentMs } from '../../language/read-duration.ts';
 import type { EventSpec, OnStep, SignalStep, WaitStep } from '../../language/step.ts';
@@ -74,16 +75,15 @@ function accept(run: Run, nid: string, step: OnStep, event: JsonObject): boolean
   const waiting = isList(queue) ? queue : [];
   if (waiting.length >= flowLimits.queuedEvents) return false;
   const count = Number(taken) + 1;
+  if (!step.inOrder || running === 0) begin(run, nid, step, event);
+  else run.remember(nid, { queue: [...waiting, event] });
   run.remember(nid, { taken: count, isDeaf: step.count !== null && count >= step.count });
-  if (!step.inOrder || running === 0) {
-    begin(run, nid, step, event);
-  } else run.remember(nid, { queue: [...waiting, event] });
   return true;
 }
 
 function begin(run: Run, nid: string, { body }: OnStep, event: Json): void {
-  run.remember(nid, { running: Number(run.memory(nid)['running']) + 1 });
   run.start(nid, body.at, { locals: { event }, vars: {} });
+  run.remember(nid, { running: Number(run.memory(nid)['running']) + 1 });
 }
 
 export const signal: VerbRules<SignalStep> = {
@@ -92,9 +92,11 @@ export const signal: VerbRules<SignalStep> = {
     const payload = run.evaluate(nid, step.payload);
     checkSize(payload);
     const to = step.to === null ? null : run.evaluateText(nid, step.to, 'the receiver of a signal');
+    if (to !== null && !isId(to))
+      throw new StepFailure('expression_error', `the receiver of a signal must be the id of an execution, not ${to}`);
     if (to === null || to === run.how.execution.id) {
       if (!canKeep(run, payload)) throw new StepFailure('too_many_signals', 'too many signals wait to be heard');
-      run.todo.push({ do: 'hear', name, payload });
+      run.todo.add({ do: 'hear', name, payload });
     } else run.effects.push({ kind: 'signal', to, name, payload });
     run.complete(nid);
   },

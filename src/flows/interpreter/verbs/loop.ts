@@ -36,7 +36,8 @@ export const leave: VerbRules<BreakStep> = {
       const isLoop = step?.verb === 'loop' || step?.verb === 'each';
       const body = path.at(-1);
       if (isLoop && body !== undefined && (of === null || step.tag === of)) {
-        run.remember(at, { leaving: verb });
+        // another item of an `each` may leave at the same time: a break counts
+        if (run.memory(at)['leaving'] !== 'break') run.remember(at, { leaving: verb });
         run.close(body, { kind: 'left', path });
         return;
       }
