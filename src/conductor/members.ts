@@ -2,7 +2,7 @@
  * This conductor among the others: its row in the control database, its beat each second, and who else is alive.
  *
  * 1. Its id is new at each start. After a silence in which others may have taken it for dead, it goes on under a new id, and what it
- *    had in memory is forgotten (`onRenewed`).
+ *    had in memory is forgotten in the same moment (`onRenewed`): what is begun under an id is not forgotten under it.
  * 2. A silent conductor of this machine whose process is gone is marked as dead at once; others are after 5 s.
  * 3. A wrong view of the others costs time only, because every commit compares the revision of its execution.
  */
@@ -44,6 +44,8 @@ export class Members {
   #dead: readonly OtherConductor[] = [];
   #isKnown = false;
   #talliedMs = Number.NEGATIVE_INFINITY;
+  /** Beats follow each other, so that an older list of tenants never replaces a newer one. */
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: MembersOptions) {
     this.#options = options;
@@ -60,18 +62,18 @@ export class Members {
   }
 
   /** Registers this conductor, or renews its beat. */
-  async beat(): Promise<void> {
+  beat(): Promise<void> {
+    const beaten = this.#last.then(() => this.#beat());
+    this.#last = beaten.catch(() => {});
+    return beaten;
+  }
+
+  async #beat(): Promise<void> {
     if (!this.#isKnown) this.#view = { ...this.#view, functions: this.#options.functions() };
-    const answer = await this.#write();
+    const answer = await this.#write(this.#view.id, this.#isKnown);
     if (answer.isDoubted) return this.#renew();
     this.#isKnown = true;
-    const gone = answer.others.filter(({ isNear, pid }) => isNear && pid !== process.pid && !isProcessRunning(pid));
-    if (gone.length > 0)
-      await markConductorsLost(
-        this.#options.control,
-        gone.map(({ id }) => id),
-      );
-    this.#see(answer.others.map((other) => (gone.includes(other) ? { ...other, isAlive: false } : other)));
+    await this.#see(answer.others);
   }
 
   /** The executions that dead conductors had in this tenant are taken care of. */
@@ -93,18 +95,18 @@ export class Members {
     else await markConductorsLost(control, [this.#view.id], unsettled);
   }
 
-  async #write() {
+  async #write(id: string, isKnown: boolean) {
     const { control, version, tenants, tally } = this.#options;
     const isTallied = performance.now() - this.#talliedMs < tallyEveryMs;
     const answer = await beatConductor(control, {
-      id: this.#view.id,
+      id,
       machine,
       pid: process.pid,
       version,
       functions: [...this.#view.functions],
       tenants: tenants(),
       tally: isTallied ? undefined : tally(),
-      isKnown: this.#isKnown,
+      isKnown,
     });
     if (!isTallied) this.#talliedMs = performance.now();
     return answer;
@@ -112,16 +114,26 @@ export class Members {
 
   async #renew(): Promise<void> {
     const { control, tenants, onRenewed } = this.#options;
-    const former = this.#view.id;
-    this.#view = { ...this.#view, id: newId(), others: new Map() };
-    this.#isKnown = false;
+    const id = newId();
     this.#talliedMs = Number.NEGATIVE_INFINITY;
-    await markConductorsLost(control, [former], tenants());
-    await this.beat();
+    await markConductorsLost(control, [this.#view.id], tenants());
+    const { others } = await this.#write(id, false);
+    this.#view = { ...this.#view, id };
     onRenewed();
+    await this.#see(others);
   }
 
-  #see(all: readonly OtherConductor[]): void {
+  async #see(others: readonly OtherConductor[]): Promise<void> {
+    const gone = others.filter(({ isNear, pid }) => isNear && pid !== process.pid && !isProcessRunning(pid));
+    if (gone.length > 0)
+      await markConductorsLost(
+        this.#options.control,
+        gone.map(({ id }) => id),
+      );
+    this.#compare(others.map((other) => (gone.includes(other) ? { ...other, isAlive: false } : other)));
+  }
+
+  #compare(all: readonly OtherConductor[]): void {
     const before = this.#view.others;
     const others = new Map(
       all
