@@ -73,7 +73,7 @@ export class Members {
     const answer = await this.#write(this.#view.id, this.#isKnown);
     if (answer.isDoubted) return this.#renew();
     this.#isKnown = true;
-    await this.#see(answer.others);
+    this.#see(await this.#markGone(answer.others));
   }
 
   /** The executions that dead conductors had in this tenant are taken care of. */
@@ -117,23 +117,25 @@ export class Members {
     const id = newId();
     this.#talliedMs = Number.NEGATIVE_INFINITY;
     await markConductorsLost(control, [this.#view.id], tenants());
-    const { others } = await this.#write(id, false);
+    const answer = await this.#write(id, false);
+    const others = await this.#markGone(answer.others);
     this.#view = { ...this.#view, id };
     onRenewed();
-    await this.#see(others);
+    this.#see(others);
   }
 
-  async #see(others: readonly OtherConductor[]): Promise<void> {
+  /** Silent conductors of this machine whose processes are gone are dead. */
+  async #markGone(others: readonly OtherConductor[]): Promise<OtherConductor[]> {
     const gone = others.filter(({ isNear, pid }) => isNear && pid !== process.pid && !isProcessRunning(pid));
     if (gone.length > 0)
       await markConductorsLost(
         this.#options.control,
         gone.map(({ id }) => id),
       );
-    this.#compare(others.map((other) => (gone.includes(other) ? { ...other, isAlive: false } : other)));
+    return others.map((other) => (gone.includes(other) ? { ...other, isAlive: false } : other));
   }
 
-  #compare(all: readonly OtherConductor[]): void {
+  #see(all: readonly OtherConductor[]): void {
     const before = this.#view.others;
     const others = new Map(
       all
