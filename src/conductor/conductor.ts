@@ -86,6 +86,8 @@ class RunningConductor {
   readonly #memory: Memory;
   readonly #turns = new Turns();
   readonly #throttle = new LogThrottle();
+  /** Tenants whose flows are open. */
+  readonly #open = new Set<string>();
   /** Executions that were under way when their tenant was closed. */
   readonly #unsettled = new Map<string, ReadonlySet<string>>();
   /** Tenants that were listed before. Each is checked once, in case its work was never announced. */
@@ -189,6 +191,7 @@ class RunningConductor {
     const { id } = ctx.tenant;
     const unsettled = this.#unsettled.get(id) ?? new Set();
     this.#unsettled.delete(id);
+    this.#open.add(id);
     return new TenantFlows({
       engine: engine.flows,
       ctx,
@@ -199,8 +202,10 @@ class RunningConductor {
       turns: this.#turns,
       apiUrl: this.#options.apiUrl,
       hint: (owners) => this.#options.hub.send('flows', id, owners),
+      announce: () => this.#members.beat(),
       onTakenOver: () => void this.#members.noteTakenOver(id).catch(this.#onError('noting a takeover')),
       onStopped: (left) => {
+        this.#open.delete(id);
         if (left.size > 0) this.#unsettled.set(id, left);
       },
       onError: this.#onTenantError(ctx.tenant.name),
@@ -240,7 +245,7 @@ class RunningConductor {
 
   /** Tenants in which it drives executions, or has left some. */
   #driven(): string[] {
-    return [...new Set([...this.#tenants.running().map(({ tenantId }) => tenantId), ...this.#unsettled.keys()])];
+    return [...new Set([...this.#open, ...this.#unsettled.keys()])];
   }
 
   #executions(): Readonly<Record<string, Readonly<Record<string, number>>>> {

@@ -6,7 +6,7 @@ import type { Delivered } from '../contract/flow-messages.ts';
 import { StoreDriver } from '../../test/harness/flows/store-driver.ts';
 import { flowEngine } from '../flows/flow-engine.ts';
 import { newId } from '../kernel/id.ts';
-import { sql } from '../kernel/sql.ts';
+import { type Sql, sql } from '../kernel/sql.ts';
 
 let world: Conducting;
 
@@ -47,6 +47,14 @@ function counting(): {
     return (input as { n: number }).n + 1;
   };
   return { calls, functions: { one: add, two: add, three: add } };
+}
+
+function makeGate(): { readonly passed: Promise<void>; readonly open: () => void } {
+  let open = (): void => {};
+  const passed = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { passed, open };
 }
 
 async function launchMany(one: TestConductor, count: number, tenant = 'a'): Promise<Delivered[]> {
@@ -133,6 +141,60 @@ it('a conductor that stops leaves its calls to another, which repeats them with 
   const { head } = await world.ended(execution);
   expect(head).toMatchObject({ status: 'done', owner: second.conductor.id });
   expect(calls.get(keys[0] ?? '')).toBe(1);
+});
+
+it('a conductor that was silent forgets its calls before it repeats any under its new id', async () => {
+  await world.flow({
+    flow: 'renewed',
+    steps: [
+      { on: { signal: 'add' }, do: [{ set: { 'f.n': '$(f.n + 1)' } }] },
+      { task: 'hang', result: 'f.made' },
+    ],
+  });
+  let calls = 0;
+  const hang = (_: unknown, { signal: stop }: { readonly signal: AbortSignal }): unknown => {
+    calls += 1;
+    return calls > 1 ? calls : new Promise((_resolve, reject) => stop.addEventListener('abort', reject));
+  };
+  const [isRenewing, mayRenew] = [makeGate(), makeGate()];
+  const { db } = world.fleet.control;
+  const control = {
+    ...db,
+    async exec(query: Sql) {
+      if (query.compile().text.includes('set lost_at')) {
+        isRenewing.open();
+        await mayRenew.passed;
+      }
+      return db.exec(query);
+    },
+  };
+  const one = await world.start({ functions: { hang }, control });
+  const { execution } = await world.launch(one, 'renewed', { input: { n: 0 } });
+  await until('it is called', () => calls === 1 || undefined);
+  // another conductor has taken it for dead
+  await db.exec(sql`update conductor set lost_at = clock_timestamp()`);
+  await isRenewing.passed;
+  expect(await world.send(one.port, signal(execution, 'add'))).toMatchObject({ outcome: 'committed' });
+  mayRenew.open();
+  expect((await world.ended(execution)).state.f).toEqual({ n: 1, made: 2 });
+});
+
+it('others know in which tenants a conductor drives executions before it makes its first call', async () => {
+  const { db } = world.fleet.control;
+  const [isCalled, mayAnswer] = [makeGate(), makeGate()];
+  const one = async (): Promise<number> => {
+    isCalled.open();
+    await mayAnswer.passed;
+    return 1;
+  };
+  const { functions } = counting();
+  const first = await world.start({ functions: { ...functions, one } });
+  const { execution } = await world.launch(first, 'three', { input: { n: 1 } });
+  await isCalled.passed;
+  const { tenants } = await db.one<{ tenants: string[] }>(sql`select tenants from conductor`);
+  expect(tenants).toContain(world.tenant());
+  mayAnswer.open();
+  await world.ended(execution);
 });
 
 it('a call waits until a conductor hosts its function', async () => {

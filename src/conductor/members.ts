@@ -2,7 +2,7 @@
  * This conductor among the others: its row in the control database, its beat each second, and who else is alive.
  *
  * 1. Its id is new at each start. After a silence in which others may have taken it for dead, it goes on under a new id, and what it
- *    had in memory is forgotten (`onRenewed`).
+ *    had in memory is forgotten in the same moment (`onRenewed`): what is begun under an id is not forgotten under it.
  * 2. A silent conductor of this machine whose process is gone is marked as dead at once; others are after 5 s.
  * 3. A wrong view of the others costs time only, because every commit compares the revision of its execution.
  */
@@ -43,9 +43,9 @@ export class Members {
   #view: MemberView;
   #dead: readonly OtherConductor[] = [];
   #isKnown = false;
-  /** Its former ids, until it is registered under the new one. */
-  #former: string[] = [];
   #talliedMs = Number.NEGATIVE_INFINITY;
+  /** Beats follow each other, so that an older list of tenants never replaces a newer one. */
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: MembersOptions) {
     this.#options = options;
@@ -62,19 +62,18 @@ export class Members {
   }
 
   /** Registers this conductor, or renews its beat. */
-  async beat(): Promise<void> {
+  beat(): Promise<void> {
+    const beaten = this.#last.then(() => this.#beat());
+    this.#last = beaten.catch(() => {});
+    return beaten;
+  }
+
+  async #beat(): Promise<void> {
     if (!this.#isKnown) this.#view = { ...this.#view, functions: this.#options.functions() };
-    const answer = await this.#write();
+    const answer = await this.#write(this.#view.id, this.#isKnown);
     if (answer.isDoubted) return this.#renew();
     this.#isKnown = true;
-    const gone = answer.others.filter(({ isNear, pid }) => isNear && pid !== process.pid && !isProcessRunning(pid));
-    if (gone.length > 0)
-      await markConductorsLost(
-        this.#options.control,
-        gone.map(({ id }) => id),
-      );
-    this.#see(answer.others.map((other) => (gone.includes(other) ? { ...other, isAlive: false } : other)));
-    if (this.#former.length > 0) await this.#leaveFormer();
+    this.#see(await this.#markGone(answer.others));
   }
 
   /** The executions that dead conductors had in this tenant are taken care of. */
@@ -96,37 +95,44 @@ export class Members {
     else await markConductorsLost(control, [this.#view.id], unsettled);
   }
 
-  async #write() {
+  async #write(id: string, isKnown: boolean) {
     const { control, version, tenants, tally } = this.#options;
     const isTallied = performance.now() - this.#talliedMs < tallyEveryMs;
     const answer = await beatConductor(control, {
-      id: this.#view.id,
+      id,
       machine,
       pid: process.pid,
       version,
       functions: [...this.#view.functions],
       tenants: tenants(),
       tally: isTallied ? undefined : tally(),
-      isKnown: this.#isKnown,
+      isKnown,
     });
     if (!isTallied) this.#talliedMs = performance.now();
     return answer;
   }
 
   async #renew(): Promise<void> {
-    this.#former.push(this.#view.id);
-    this.#view = { ...this.#view, id: newId(), others: new Map() };
-    this.#isKnown = false;
+    const { control, tenants, onRenewed } = this.#options;
+    const id = newId();
     this.#talliedMs = Number.NEGATIVE_INFINITY;
-    await this.beat();
+    await markConductorsLost(control, [this.#view.id], tenants());
+    const answer = await this.#write(id, false);
+    const others = await this.#markGone(answer.others);
+    this.#view = { ...this.#view, id };
+    onRenewed();
+    this.#see(others);
   }
 
-  /** If the database fails before this is done, the next beat does it. */
-  async #leaveFormer(): Promise<void> {
-    const { control, tenants, onRenewed } = this.#options;
-    await markConductorsLost(control, this.#former, tenants());
-    this.#former = [];
-    onRenewed();
+  /** Silent conductors of this machine whose processes are gone are dead. */
+  async #markGone(others: readonly OtherConductor[]): Promise<OtherConductor[]> {
+    const gone = others.filter(({ isNear, pid }) => isNear && pid !== process.pid && !isProcessRunning(pid));
+    if (gone.length > 0)
+      await markConductorsLost(
+        this.#options.control,
+        gone.map(({ id }) => id),
+      );
+    return others.map((other) => (gone.includes(other) ? { ...other, isAlive: false } : other));
   }
 
   #see(all: readonly OtherConductor[]): void {

@@ -41,6 +41,8 @@ export interface TenantFlowsOptions {
   readonly apiUrl: () => string;
   /** Executions that this conductor drove when it closed the tenant. */
   readonly unsettled: ReadonlySet<string>;
+  /** Lets others know that this conductor drives executions of the tenant, so that they look for them if it dies. */
+  readonly announce: () => Promise<void>;
   /** Wakes conductors with these ids. */
   readonly hint: (owners: readonly string[]) => void;
   /** Nothing of dead conductors is left to take over. */
@@ -144,6 +146,7 @@ export class TenantFlows implements TenantService {
   }
 
   async start(): Promise<void> {
+    await this.#options.announce();
     for (const execution of this.#options.unsettled) this.#work.takeOver(execution, 'orphan');
     await this.#sweeps.service.start();
     await this.#clock.start();

@@ -1,7 +1,7 @@
 /**
  * An installation whose every part is a process of its own, as on several machines: a PostgreSQL server, an API, a
- * launcher, hosts (one runs the tenant, the others are idle), workers and couriers. Leases are short, so that losing one takes
- * seconds.
+ * launcher, hosts (one runs the tenant, the others are idle), workers, couriers and conductors. Leases are short, so that losing one
+ * takes seconds. With `flows`, one `up` is API, launcher, host and conductor.
  */
 import { countHeld } from '../harness/errands.ts';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -23,6 +23,7 @@ import { makeTaskFile, makeTaskFolder } from '../harness/task-folder.ts';
 import { until } from '../harness/until.ts';
 import { faultsOf, type Plan, waitUntilQuiet } from './oracle.ts';
 import { RoleProcess } from './role-process.ts';
+import { flowFunctions, functionsOfUp } from './flow-workload.ts';
 import { taskFunctions } from './task-functions.ts';
 import { chaosProject, type Fan, limits } from './workload.ts';
 
@@ -39,6 +40,8 @@ export interface InstallationOptions {
   readonly hosts: number;
   readonly workers: number;
   readonly couriers?: number;
+  /** Executes flows: an `up` with a conductor, and so many conductors beside it. */
+  readonly flows?: { readonly conductors: number };
   readonly leaseMs: number;
   /** Further settings of all processes. */
   readonly env?: Readonly<Record<string, string>>;
@@ -46,10 +49,12 @@ export interface InstallationOptions {
 
 export class ChaosInstallation {
   readonly api: RoleProcess;
-  readonly launcher: RoleProcess;
+  /** Missing with `flows`. */
+  readonly launcher: RoleProcess | undefined;
   readonly hosts: readonly RoleProcess[];
   readonly workers: readonly RoleProcess[];
   readonly couriers: readonly RoleProcess[];
+  readonly conductors: readonly RoleProcess[];
   readonly url: string;
   /** Direct access to the tenant's database, past all processes that are killed. */
   readonly db: Db;
@@ -96,25 +101,33 @@ export class ChaosInstallation {
       MILLRACE_ROOT_KEY: rootKey,
       MILLRACE_KEY: rootKey,
       CHAOS_EVIDENCE: this.#evidenceFile,
+      CHAOS_CALLS: this.#callsFile,
       ...options.env,
     };
     const role = (name: string, ...args: readonly string[]): RoleProcess =>
       new RoleProcess({ name, args, env, mayEnd: () => this.#databaseAway > 0 });
     const functions = join(folder, 'functions.mjs');
-    this.api = role('api', 'api', '--port', String(port));
-    this.launcher = role('launcher', 'launcher', '--no-hosts');
+    const { flows } = options;
+    const upArgs = ['up', '--no-worker', '--functions', join(folder, 'functions-of-up.mjs')];
+    this.api = role('api', ...(flows === undefined ? ['api'] : upArgs), '--port', String(port));
+    this.launcher = flows === undefined ? role('launcher', 'launcher', '--no-hosts') : undefined;
     this.hosts = numbered('host', options.hosts).map((name) => role(name, 'host'));
     this.workers = numbered('worker', options.workers).map((name) =>
       role(name, 'worker', '--url', url, '--functions', functions, '--name', name),
     );
     this.couriers = numbered('courier', options.couriers ?? 0).map((name) => role(name, 'courier'));
+    this.conductors = numbered('conductor', flows?.conductors ?? 0).map((name) =>
+      role(name, 'conductor', '--functions', join(folder, 'flow-functions.mjs')),
+    );
   }
 
   static async start(options: InstallationOptions): Promise<ChaosInstallation> {
     const home = await mkdtemp(join(tmpdir(), 'millrace-chaos-'));
     const folder = await makeTaskFolder();
     await writeFile(join(folder, 'functions.mjs'), taskFunctions);
-    await makeTaskFile(join(folder, 'evidence'));
+    await writeFile(join(folder, 'flow-functions.mjs'), flowFunctions);
+    await writeFile(join(folder, 'functions-of-up.mjs'), functionsOfUp);
+    for (const name of ['evidence', 'calls']) await makeTaskFile(join(folder, name));
     const server = await startEmbedded({ home, log: silent, settings });
     const installation = new ChaosInstallation({ home, folder }, server, await freePort(), options);
     try {
@@ -131,7 +144,8 @@ export class ChaosInstallation {
   }
 
   get roles(): RoleProcess[] {
-    return [this.api, this.launcher, ...this.hosts, ...this.workers, ...this.couriers];
+    const launchers = this.launcher === undefined ? [] : [this.launcher];
+    return [this.api, ...launchers, ...this.hosts, ...this.workers, ...this.couriers, ...this.conductors];
   }
 
   /** Calls the API, and retries while it or the database is away. Every call made here may safely be repeated. */
@@ -240,6 +254,23 @@ export class ChaosInstallation {
     return row?.id ?? null;
   }
 
+  /** Conductors that have not been silent for so long that others take them for dead. */
+  async livingConductors(): Promise<number> {
+    const { n } = await onPool(this.#control).one<{ n: number }>(sql`
+      select count(*) as n from conductor where lost_at is null and beat_at > clock_timestamp() - interval '5 s'`);
+    return n;
+  }
+
+  /** For messages: all conductors, and their processes. */
+  async describeConductors(): Promise<string> {
+    const rows = await onPool(this.#control).rows<{ what: string }>(sql`
+      select concat_ws(' ', id, 'of', pid, state, 'lost:', lost_at, 'silent:', clock_timestamp() - beat_at, 'tenants:', tenants,
+                       'tally:', tally) as what
+        from conductor`);
+    const pids = this.roles.map(({ name, pid }) => `${name} is ${pid}`).join(', ');
+    return [...rows.map(({ what }) => what), pids].join('\n');
+  }
+
   async runsHeld(): Promise<number> {
     return (await this.db.one<{ n: number }>(sql`select count(*) as n from live where worker_id is not null`)).n;
   }
@@ -273,11 +304,23 @@ export class ChaosInstallation {
     return join(this.#folder, 'evidence');
   }
 
+  get #callsFile(): string {
+    return join(this.#folder, 'calls');
+  }
+
+  /** What hosted functions have written, call by call. */
+  calls(): Promise<string[]> {
+    return linesOf(this.#callsFile);
+  }
+
+  /** What functions of workers have written: run and lease. */
+  executed(): Promise<string[]> {
+    return linesOf(this.#evidenceFile);
+  }
+
   /** A hand-out is executed at most once, and a success was executed under the lease that counted. */
   async #evidenceFaults(): Promise<string[]> {
-    const lines = (await readFile(this.#evidenceFile, 'utf8').catch(() => ''))
-      .split('\n')
-      .filter((line) => line !== '');
+    const lines = await this.executed();
     const executed = new Set(lines);
     const runs = await this.db.rows<{ id: string; lease: number }>(sql`
       select run.id, run.lease
@@ -302,6 +345,11 @@ export class ChaosInstallation {
     await rm(this.#home, { recursive: true, force: true });
     await rm(this.#folder, { recursive: true, force: true });
   }
+}
+
+async function linesOf(file: string): Promise<string[]> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  return text.split('\n').filter((line) => line !== '');
 }
 
 function numbered(name: string, n: number): string[] {

@@ -96,7 +96,7 @@ interface Scene {
 const kinds: Readonly<Record<string, (scene: Scene) => Promise<void>>> = {
   'kill a worker': killWorker,
   'kill a host': ({ installation, dice }) => dice.next(installation.hosts).restart(),
-  'kill the launcher': ({ installation }) => installation.launcher.restart(),
+  'kill the launcher': async ({ installation }) => installation.launcher?.restart(),
   'kill the API': ({ installation }) => installation.api.restart(),
   'freeze a worker until its lease is lost': async (scene) => freeze(await busyWorker(scene), frozenMs(scene.options)),
   'freeze the API': ({ installation, dice }) => freeze(installation.api, dice.upTo(1_000)),

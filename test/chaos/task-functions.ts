@@ -20,4 +20,11 @@ export async function slow(_, context) {
   note(context);
   await sleep(50);
 }
+
+// for tasks of flows
+export async function triple({ n }, context) {
+  note(context);
+  await sleep(10);
+  return n * 3;
+}
 `;

@@ -6,8 +6,8 @@ import { onPool, sql } from '../../kernel/sql.ts';
 import { jsonArray, smallIntegerArray, textArray, uuidArray } from '../../postgres/binary-array.ts';
 import { resolveLaunches } from './launch.ts';
 import type { LoadedFlow } from './loaded-flow.ts';
-import { flowsOf } from './load.ts';
-import { commitFormat } from './memory.ts';
+import { fetchExecutions, flowsOf } from './load.ts';
+import { commitFormat, memoryOf } from './memory.ts';
 import { type InboxRow, messageText, toMessage } from './message-text.ts';
 import { isSealed } from './sealing.ts';
 
@@ -80,10 +80,13 @@ async function acceptOthers(ctx: EngineContext, messages: readonly FlowMessage[]
      where e.id = any (${uuidArray(messages.map(({ execution }) => execution))}::uuid[])`);
   const flows = await flowsOf(ctx, heads);
   const byId = new Map(heads.map((head) => [head.id, head]));
+  const isOver = ({ execution }: FlowMessage): boolean => (byId.get(execution)?.status ?? 0) > 2;
+  const known = await findKnown(ctx, messages.filter(isOver));
   const outcomes = messages.map((message): readonly [FlowMessage, AcceptOutcome] => {
     const head = byId.get(message.execution);
     if (head === undefined) return [message, { kind: 'gone' }];
-    if (head.status > 2) return [message, { kind: 'refused', code: 'over', detail: 'the execution has ended' }];
+    if (known.has(message)) return [message, { kind: 'known', execution: head.id }];
+    if (isOver(message)) return [message, { kind: 'refused', code: 'over', detail: 'the execution has ended' }];
     if (message.id.length > maxIdChars) return [message, tooLongId];
     return [message, { kind: 'accepted' }];
   });
@@ -98,6 +101,13 @@ async function acceptOthers(ctx: EngineContext, messages: readonly FlowMessage[]
       ${uuidArray(stored.map(({ execution }) => execution))}::uuid[], ${textArray(stored.map(({ id }) => id))}::text[],
       ${jsonArray(texts)}::json[], ${new Date(ctx.time.now())}::timestamptz)`);
   return outcomes;
+}
+
+/** Messages to executions that have ended, which had their effect before: their sender did not get the answer, and repeats them. */
+async function findKnown(ctx: EngineContext, messages: readonly FlowMessage[]): Promise<ReadonlySet<FlowMessage>> {
+  const found = await fetchExecutions(ctx, [...new Set(messages.map(({ execution }) => execution))]);
+  const seen = new Map(found.map((each) => [each.id, new Set(memoryOf(each).state.seen.map(({ id }) => id))]));
+  return new Set(messages.filter(({ id, execution }) => seen.get(execution)?.has(id) === true));
 }
 
 const tooLongId: AcceptOutcome = {

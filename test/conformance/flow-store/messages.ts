@@ -49,6 +49,16 @@ export function describeMessages(world: StoreWorld): void {
       ]);
     });
 
+    it('A message that had its effect before the execution ended is known when its sender repeats it.', async () => {
+      const { engine, ctx } = world;
+      const driver = driverOf(world);
+      const id = await driver.launch('nap');
+      const kill = driver.message(id, { point: 'operate', operation: { action: 'kill', nid: null } });
+      await driver.apply(kill);
+      expect(await engine.accept(ctx, [kill], null)).toEqual([{ kind: 'known', execution: id }]);
+      expect(await inboxOf(id)).toEqual([]);
+    });
+
     it('A message that is refused makes no revision, and leaves the inbox.', async () => {
       const { engine, ctx, db } = world;
       const driver = driverOf(world);

@@ -26,7 +26,7 @@ import { type Fleet, makeFleet } from '../fleet.ts';
 import { until } from '../until.ts';
 import { storeFlow } from './store-driver.ts';
 
-export interface StartOptions extends Partial<Pick<ConductorOptions, 'maxCalls' | 'log'>> {
+export interface StartOptions extends Partial<Pick<ConductorOptions, 'control' | 'maxCalls' | 'log'>> {
   readonly functions?: HostedFunctionMap;
   readonly times?: Partial<ServedTimes>;
   readonly localTasks?: LocalTasks;
