@@ -1,7 +1,7 @@
 /** The role `conductor`: drives executions of flows, of all tenants. It has no listener, and does not load the code of the gateway's pages. */
 import type { ConductorOptions } from '../../cli/commands/server/role-commands.ts';
 import { makeLog } from '../../kernel/log.ts';
-import { conductorService, fileFunctions } from './conductor-service.ts';
+import { conductorService, fileFunctions, namesOf } from './conductor-service.ts';
 import { externalAddress, openExternal, readSecretKeys } from '../open-installation.ts';
 import { prepareControl } from '../prepare-databases.ts';
 import { type Role, RoleEnd, unlessAborted, untilAborted } from '../role.ts';
@@ -21,9 +21,10 @@ export async function runConductor({ config, signal, say }: Role, options: Condu
   const opening = { role: 'conductor', secretKeys, queryTimeoutMs: lostMs };
   const installation = await unlessAborted(signal, openExternal(config, log, opening));
   if (installation === undefined) return;
+  const functions = fileFunctions(installation, options.functions);
   const conductor = conductorService({
     installation,
-    functions: fileFunctions(installation, options.functions),
+    functions,
     maxCalls: config.conductorCalls,
     apiUrl: () => apiUrlOf(config),
     isAlone: true,
@@ -34,7 +35,8 @@ export async function runConductor({ config, signal, say }: Role, options: Condu
     await conductor.start().catch((error: unknown) => {
       if (!signal.aborted) throw error;
     });
-    say('Millrace conductor');
+    const names = namesOf(functions);
+    say(names === undefined ? 'Millrace conductor' : `Millrace conductor, with the functions ${names}`);
     await untilAborted(signal);
   } finally {
     await end.stop(conductor, closeMs);
