@@ -23,7 +23,7 @@ import { TaskUsers } from '../runtimes/users/task-users.ts';
 import { inProcess } from '../worker/transport.ts';
 import { makeWorker } from '../worker/worker.ts';
 import { ChildHosts } from './child-hosts.ts';
-import { conductorService, fileFunctions } from './conductor/conductor-service.ts';
+import { conductorService, fileFunctions, namesOf } from './conductor/conductor-service.ts';
 import { courierProcess } from './courier-process.ts';
 import { type Installation, openInstallation } from './installation.ts';
 import { type Role, RoleEnd, unlessAborted, untilAborted } from './role.ts';
@@ -162,9 +162,10 @@ async function serveInstallation(
   const work = together('work', [hosts, courier, ...worker]);
   const launcher = launcherOf(installation, { hosts, alone: embedded(config) });
   const announcement = serverFile(installation, serving);
+  const functions = fileFunctions(installation, options.functions);
   const conductor = conductorService({
     installation,
-    functions: fileFunctions(installation, options.functions),
+    functions,
     maxCalls: config.conductorCalls,
     apiUrl: () => config.publicUrl ?? serving.url(),
     isAlone: false,
@@ -174,7 +175,7 @@ async function serveInstallation(
   const services = all('up', parts);
   try {
     await services.start();
-    await greet(role, serving, separation?.about);
+    await greet(role, serving, { tasks: separation?.about, functions: namesOf(functions) });
     await untilAborted(role.signal);
     role.say('Stopping; running tasks may take a few seconds to end.');
   } finally {
@@ -247,11 +248,17 @@ async function makeInProcessWorker(
   });
 }
 
-/** `tasks` describes how tasks are separated from this process. */
-async function greet({ config, say }: Role, serving: Serving, tasks: string | undefined): Promise<void> {
+interface Greeting {
+  /** How tasks are separated from this process. */
+  readonly tasks: string | undefined;
+  readonly functions: string | undefined;
+}
+
+async function greet({ config, say }: Role, serving: Serving, { tasks, functions }: Greeting): Promise<void> {
   say(`Millrace ${engineVersion} at ${serving.url()}`);
   say(`  sign in   ${await serving.signInLink()}`);
   say(`  home      ${config.home}`);
   if (tasks !== undefined) say(`  tasks     ${tasks}`);
+  if (functions !== undefined) say(`  functions ${functions}`);
   say('  stop      Ctrl-C, or `millrace down`');
 }

@@ -123,6 +123,7 @@ describe('a change of a live execution', () => {
     const swap = { 'steps[0]': [{ set: { 'f.by': 'hand' } }] };
     const [status, detail] = await refused(id, { swap, dry_run: true });
     expect([status, detail]).toEqual([409, textWith('a task is under way at the node 0_0_0-')]);
+    expect(detail).toMatch(/; force cancels it$/);
     const forced = await change(id, { swap, force: true, dry_run: true });
     expect(forced.diff.cancelled).toHaveLength(2);
     await change(id, { swap, force: true });

@@ -2,7 +2,7 @@
 import type { ConductorOptions } from '../../cli/commands/server/role-commands.ts';
 import { makeLog } from '../../kernel/log.ts';
 import { findSeparation } from '../../runtimes/users/task-separation.ts';
-import { conductorService, fileFunctions } from './conductor-service.ts';
+import { conductorService, fileFunctions, namesOf } from './conductor-service.ts';
 import { externalAddress, openExternal, readSecretKeys } from '../open-installation.ts';
 import { prepareControl } from '../prepare-databases.ts';
 import { type Role, RoleEnd, unlessAborted, untilAborted } from '../role.ts';
@@ -22,9 +22,10 @@ export async function runConductor({ config, signal, say }: Role, options: Condu
   const opening = { role: 'conductor', secretKeys, queryTimeoutMs: lostMs };
   const installation = await unlessAborted(signal, openExternal(config, log, opening));
   if (installation === undefined) return;
+  const functions = fileFunctions(installation, options.functions);
   const conductor = conductorService({
     installation,
-    functions: fileFunctions(installation, options.functions),
+    functions,
     maxCalls: config.conductorCalls,
     apiUrl: () => apiUrlOf(config),
     isAlone: true,
@@ -35,8 +36,9 @@ export async function runConductor({ config, signal, say }: Role, options: Condu
     await conductor.start().catch((error: unknown) => {
       if (!signal.aborted) throw error;
     });
-    say('Millrace conductor');
-    if (options.functions !== undefined) say(`  tasks     ${(await findSeparation(config.taskUser)).about}`);
+    const names = namesOf(functions);
+    say(names === undefined ? 'Millrace conductor' : `Millrace conductor, with the functions ${names}`);
+    if (names !== undefined) say(`  tasks     ${(await findSeparation(config.taskUser)).about}`);
     await untilAborted(signal);
   } finally {
     await end.stop(conductor, closeMs);

@@ -66,6 +66,15 @@ export function fileFunctions({ config, log }: Installation, file: string | unde
   };
 }
 
+const maxNames = 12;
+
+/** For people, once they are loaded: `pay, remind, tell`. Undefined: there are none. */
+export function namesOf({ names }: HostedFunctions): string | undefined {
+  if (names.size === 0) return undefined;
+  const shown = [...names].toSorted().slice(0, maxNames).join(', ');
+  return names.size > maxNames ? `${shown} and ${names.size - maxNames} more` : shown;
+}
+
 /** The users of its processes are given back when they have ended. */
 function withUsers(service: Service | undefined, users: TaskUsers): Service {
   return {

@@ -29,6 +29,7 @@ export function sampleNode(id: string, name: string, more: Partial<Node> = {}): 
     vars: {},
     run: null,
     call: null,
+    input: null,
     workitem: null,
     timers: [],
     ...more,

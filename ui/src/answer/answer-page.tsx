@@ -82,7 +82,9 @@ function Thanks({ title, outcome }: { readonly title: string; readonly outcome: 
   useTitle('Thank you');
   return (
     <Card>
-      <h1 role="status">Thank you</h1>
+      <div role="status">
+        <h1>Thank you</h1>
+      </div>
       <p>
         {outcome === 'accepted'
           ? `Your answer to “${title}” is stored, and takes effect soon.`

@@ -46,6 +46,7 @@ export default function ExecutionPage({ id }: { readonly id: string }) {
   const rev = useRevision(now.data?.rev);
   const then = useExecutionAt(id, rev);
   useTitle(now.data === undefined ? undefined : `${nameOf(now.data)} · ${now.data.status}`);
+  if (now.error !== null && now.data === undefined) return <Unread of={now} />;
   return (
     <Answer of={now} what="Reading the execution">
       {(latest) => (
@@ -58,6 +59,22 @@ export default function ExecutionPage({ id }: { readonly id: string }) {
         </>
       )}
     </Answer>
+  );
+}
+
+/** Without its head there is still a way on. */
+function Unread({ of }: { readonly of: ReturnType<typeof useExecution> }) {
+  return (
+    <>
+      <nav className="crumbs" aria-label="Where this is">
+        <Link href="/flows">Flows</Link>
+        <span aria-hidden="true">/</span>
+        <Link href="/executions">Executions</Link>
+      </nav>
+      <Answer of={of} what="Reading the execution">
+        {() => null}
+      </Answer>
+    </>
   );
 }
 

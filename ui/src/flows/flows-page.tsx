@@ -73,7 +73,11 @@ function Row({
     <tr>
       <th scope="row">
         <Link href={flowHref(name)}>{name}</Link>
-        {description === null ? null : <span className="flow-description">{description}</span>}
+        {description === null ? null : (
+          <div>
+            <span className="flow-description">{description}</span>
+          </div>
+        )}
       </th>
       <td className="counts">
         <Counts name={name} counts={counts} />
@@ -103,8 +107,8 @@ function NoFlows() {
   return (
     <Empty title="No flows yet">
       <p>
-        A flow is a document too: a tree of steps, of which every execution keeps its own. Write one under “New flow”,
-        or apply a file with <Command>millrace flow apply expense.yaml</Command>.
+        A flow says which steps follow each other: tasks, decisions of people, waits, and what to do when one fails. Write
+        one under “New flow”, or apply a file with <Command>millrace flow apply -f expense.yaml</Command>.
       </p>
     </Empty>
   );

@@ -1,6 +1,8 @@
-/** Lists of what needs attention: failing tasks, late runs and triggers, and what fires next. Each line links to a page. */
+/** Lists of what needs attention: failing tasks, incidents of flows, late runs and triggers, and what fires next. Each line links to a page. */
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
+import { Status } from '../executions/status.tsx';
+import { flowHref } from '../flows/use-flows.ts';
 import { State } from '../kit/state.tsx';
 import { Age, Due, Instant } from '../time/times.tsx';
 import type { Overview } from './use-home.ts';
@@ -53,6 +55,33 @@ export function Failing({ items }: { readonly items: Overview['failing'] }) {
           </span>
           <span className="home-when">
             <Age at={finished_at} />
+          </span>
+        </li>
+      ))}
+    </List>
+  );
+}
+
+/** Executions of flows that wait for somebody to retry or skip a step. Nothing is shown if there are none. */
+export function Incidents({ incidents: { total, items } }: Pick<Overview, 'incidents'>) {
+  if (total === 0) return null;
+  const more = <Link href="/executions?status=incident">All incidents</Link>;
+  return (
+    <List title="Incidents of flows" id="incidents" none="" more={more}>
+      {items.map(({ execution, flow, key, node, code, since }) => (
+        <li key={execution}>
+          <Status status="incident" />
+          <span className="home-what">
+            <Link href={`/executions/${execution}${node === null ? '' : `?node=${encodeURIComponent(node)}`}`}>
+              {key ?? execution.slice(-8)}
+            </Link>{' '}
+            <Link href={flowHref(flow)} className="home-job">
+              {flow}
+            </Link>
+            {code === null ? null : <span className="home-reason">{code}</span>}
+          </span>
+          <span className="home-when">
+            <Age at={since} />
           </span>
         </li>
       ))}

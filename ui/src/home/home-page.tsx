@@ -5,7 +5,7 @@ import { useTitle } from '../kit/title.ts';
 import { useUrlState } from '../kit/url-state.ts';
 import { TenantsLine } from '../tenants/attention-line.tsx';
 import { ActivityCharts } from './activity-charts.tsx';
-import { Failing, Late, Next } from './attention.tsx';
+import { Failing, Incidents, Late, Next } from './attention.tsx';
 import { Health } from './health.tsx';
 import './home.css';
 import { NowFigures } from './now-figures.tsx';
@@ -39,6 +39,7 @@ export function HomePage() {
               <ActivityCharts minutes={Number(span.value)} />
             </section>
             <div className="home-lists">
+              <Incidents incidents={data.incidents} />
               <Failing items={data.failing} />
               <Late items={data.late} />
               <Next items={data.next} />

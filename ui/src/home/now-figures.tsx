@@ -4,7 +4,7 @@ import { Link } from 'wouter';
 import type { Overview } from './use-home.ts';
 
 export function NowFigures({ overview }: { readonly overview: Overview }) {
-  const { running, ready, held, retry, counted_up_to: most, failing, late } = overview;
+  const { running, ready, held, retry, counted_up_to: most, failing, late, incidents } = overview;
   const count = (n: number): string => (n >= most ? `${most.toLocaleString('en')}+` : n.toLocaleString('en'));
   const figures = [
     { label: 'running', value: count(running), to: '/runs?state=running', about: 'a worker runs them now' },
@@ -19,6 +19,8 @@ export function NowFigures({ overview }: { readonly overview: Overview }) {
       about: 'should have started or fired by now',
     },
     { label: 'failing', value: more(failing), to: '/jobs?show=failing', bad: failing.length > 0, about: 'tasks' },
+    // only where there are some: not every tenant has flows
+    ...(incidents.total === 0 ? [] : [incidentsFigure(incidents.total)]),
   ];
   return (
     <ul className="figures now-figures" aria-label="Now">
@@ -53,6 +55,15 @@ function Leading({ to, title, children }: LeadingProps) {
       {children}
     </a>
   );
+}
+
+/** The server counts this many. */
+const maxIncidents = 100;
+
+function incidentsFigure(total: number) {
+  const value = total < maxIncidents ? String(total) : `${maxIncidents}+`;
+  const about = 'executions of flows that wait for a repair';
+  return { label: total === 1 ? 'incident' : 'incidents', value, to: '/executions?status=incident', bad: true, about };
 }
 
 /** The server returns at most this many items per list. */

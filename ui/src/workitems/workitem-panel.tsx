@@ -48,9 +48,9 @@ function Open({ item, onAnswered }: OpenProps) {
   return (
     <>
       <p className="side-panel-facts muted">
-        <span>{assignee ?? `team ${team}`}</span>
+        <span>{assignee ?? (team === null ? 'anybody' : `team ${team}`)}</span>
         <span>
-          waits <Age at={createdAt} />
+          asked <Age at={createdAt} />
         </span>
         {dueAt === null ? null : (
           <span>

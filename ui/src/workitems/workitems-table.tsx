@@ -23,7 +23,7 @@ export function WorkitemsTable({ items, open, select }: Props) {
           </th>
           <th scope="col">Due</th>
           <th scope="col" className="wide">
-            Waits
+            Asked
           </th>
         </tr>
       </thead>

@@ -63,6 +63,7 @@ const node = z.object({
     .nullable()
     .describe('of the body of an `each`'),
   vars: z.record(z.string(), z.unknown()).describe('variables of its scope'),
+  input: z.unknown().describe('what the function that it has called was given; null also if that is too long'),
   run: id.nullable().describe('the run of a worker that performs it'),
   call: id.nullable().describe('the execution that it has called'),
   workitem: id.nullable(),

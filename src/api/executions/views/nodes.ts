@@ -1,6 +1,6 @@
 /** Live nodes of an execution as its view shows them. Pure: what is read from other tables is given. */
 import type { FlowError, FlowNode, FlowState } from '../../../flows/interpreter/state.ts';
-import { isObject, memberOf } from '../../../flows/json.ts';
+import { isObject, type Json, memberOf } from '../../../flows/json.ts';
 import type { Flow, Step } from '../../../flows/language/step.ts';
 import type { OutlineStep } from '../../../flows/language/outline.ts';
 import type { CallAnswer } from '../../../http/client.ts';
@@ -74,6 +74,7 @@ function viewNode({ flow, reader, work, values }: Shown, nid: string, node: Flow
     error: node.error === undefined ? null : viewError(node.error),
     item: itemOf(node),
     vars: node.vars !== undefined && values.fits(node.vars) ? node.vars : {},
+    input: inputOf(node, values),
     run: work.runs.get(key) ?? null,
     call: child,
     workitem: work.workitems.get(key) ?? null,
@@ -84,6 +85,12 @@ function viewNode({ flow, reader, work, values }: Shown, nid: string, node: Flow
 function nameOf(step: Step | undefined, calledFlow: string | undefined): string | null {
   if (step?.verb === 'task') return step.name;
   return step?.verb === 'call' ? (calledFlow ?? step.title) : null;
+}
+
+/** Runs and work items have their input with them; that of a hosted function is nowhere else. */
+function inputOf({ memory = {} }: FlowNode, values: ValueBudget): Json {
+  const { input = null } = memory;
+  return values.fits(input) ? input : null;
 }
 
 /** The execution that it has called. */

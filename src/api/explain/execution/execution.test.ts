@@ -25,6 +25,8 @@ beforeAll(async () => {
     runs: [{ task: 'ship', docker: { image: 'alpine' } }],
     asks: [{ task: 'approve', human: { assignee: 'meg', title: 'ok?', due: '1h' }, timeout: '1d' }],
     calls: [{ call: 'signals', tag: 'calling' }],
+    many: [{ each: '[1, 2, 3]', concurrent: 3, do: [{ task: 'never' }] }],
+    mixed: [{ parallel: [{ on: { every: '1h' }, do: [] }, { wait: '1h', tag: 'cooling' }] }],
   };
   for (const [flow, steps] of Object.entries(flows)) await api.apply({ flow, steps });
 });
@@ -64,7 +66,7 @@ describe('why an execution waits', () => {
       /steps\[0\] waits for its time, at 2\d\d\d-/,
     );
     const { id, why } = await explained('retries', 'waits_for_retry');
-    expect(why.reasons[0]?.message).toMatch(/^steps\[0\] tries again: attempt 2, at 2/);
+    expect(why.reasons[0]?.message).toMatch(/^fail \(steps\[0\]\) tries again: attempt 2, at 2/);
     expect(why.next).toBe(`at once: millrace flow retry ${id} 0_0-2`);
   });
 
@@ -72,7 +74,7 @@ describe('why an execution waits', () => {
     const { id, why } = await explained('fails', 'incident');
     expect(why.state).toBe('incident');
     expect(why.reasons[0]).toMatchObject({
-      message: 'steps[0] failed (declined: no money), and nothing in the flow handles that',
+      message: 'fail (steps[0]) failed (declined: no money), and nothing in the flow handles that',
       data: { code: 'declined', node: '0_0-2' },
     });
     expect(why.next).toContain(`millrace flow retry ${id} 0_0-2`);
@@ -117,9 +119,9 @@ describe('why an execution waits', () => {
 
   it('for a person, with who has claimed the work item', async () => {
     const { id, why } = await explained('asks', 'waits_for_person');
-    expect(why.reasons[0]?.message).toMatch(/^steps\[0\] waits for meg to answer approve, due at 2/);
+    expect(why.reasons[0]?.message).toMatch(/^approve \(steps\[0\]\) waits for meg to answer approve, due at 2/);
     const item = String(why.reasons[0]?.data['workitem']);
-    expect(why.next).toBe(`millrace workitems answer ${item}`);
+    expect(why.next).toBe(`millrace workitems answer ${item} FIELD=VALUE; its form: millrace workitems show ${item}`);
     await api.call('POST /api/workitems/{id}/claim', { params: { id: item }, body: { for: 'ann' } });
     expect((await explain(id)).reasons[0]?.message).toContain('waits for ann, who has claimed it, to answer approve');
   });
@@ -129,9 +131,10 @@ describe('why an execution waits', () => {
     const child = String(why.reasons[0]?.data['execution']);
     await api.reached(child, 'waiting');
     expect((await explain(id)).reasons[0]).toMatchObject({
-      message: `steps[0] waits for the execution ${child} of signals, which is waiting`,
+      message: `signals (steps[0]) waits for the execution ${child} of signals, which is waiting`,
       data: { status: 'waiting' },
     });
+    expect((await explain(id)).next).toBe(`millrace why ${child}`);
     const ofChild = await explain(child);
     expect(ofChild.reasons.at(-1)).toMatchObject({ code: 'called', data: { execution: id, node: '0_0-2' } });
     expect(ofChild.chain.map(({ what, id: of }) => [what, of])).toEqual([
@@ -139,6 +142,21 @@ describe('why an execution waits', () => {
       ['execution', id],
       ['person', 'key:operator'],
     ]);
+  });
+
+  it('for many items at once, in one reason that counts them', async () => {
+    const { why } = await explained('many', 'waits_for_function');
+    expect(why.reasons.map(({ code }) => code)).toEqual(['waits_for_function', 'launched']);
+    expect(why.reasons[0]).toMatchObject({
+      message: expect.stringMatching(/^never \(steps\[0\]\.do\[0\]\) waits for .*; 2 other items of it do so too$/),
+      data: { alike: 2 },
+    });
+  });
+
+  it('naming the step by its tag or its event, if it has one', async () => {
+    const { why } = await explained('mixed', 'waits_for_time');
+    const [first, second] = why.reasons.map(({ message }) => message.split(' waits')[0]);
+    expect([first, second]).toEqual(['on every 1h (steps[0].parallel[0])', 'cooling (steps[0].parallel[1])']);
   });
 
   it('because it is paused, by whom; and for messages that came meanwhile', async () => {

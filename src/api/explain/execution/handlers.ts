@@ -5,6 +5,7 @@
  * Obstacles come first: no conductor, a tenant that is off, a pause, incidents. Then come its steps, and its cause comes last.
  */
 import { readExecution, type StoredExecution } from '../../../flows/executions/stored.ts';
+import type { Step } from '../../../flows/language/step.ts';
 import type { ApiContext } from '../../context.ts';
 import { requireFound } from '../../context.ts';
 import { workKey } from '../../executions/views/nodes.ts';
@@ -101,7 +102,7 @@ async function explainSteps(
   { conductors }: Pick<StepSurroundings, 'conductors'>,
 ): Promise<Finding[]> {
   const { head } = stored;
-  const waiting = waitingSteps(stored);
+  const waiting = groupAlike(waitingSteps(stored));
   const shown = waiting.slice(0, maxSteps);
   const nids = shown.map(({ nid }) => nid);
   const [work, items] = await Promise.all([
@@ -120,7 +121,7 @@ async function explainSteps(
   const explained = await Promise.all(
     shown.map((step) => explainStep(ctx, { ...step, run: runs.get(workKey(step.nid, step.node.attempt)) }, around)),
   );
-  const more = waiting.length - shown.length;
+  const more = waiting.slice(maxSteps).reduce((sum, { alike }) => sum + alike + 1, 0);
   return [...explained.flat(), ...(more === 0 ? [] : [moreSteps(more)])];
 }
 
@@ -139,9 +140,31 @@ function waitingSteps({ flow, state, head }: StoredExecution): WaitingStep[] {
   const steps = Object.entries(state.nodes).flatMap(([nid, node]): WaitingStep[] => {
     const waits = reader.waitsOf(nid);
     if (waits === null || waits.kind === 'steps') return [];
-    return [{ nid, node, path: flow.byPosition.get(node.at)?.path ?? node.at, waits, run: undefined }];
+    const step = flow.byPosition.get(node.at);
+    const path = step?.path ?? node.at;
+    return [{ nid, node, path, name: nameStep(step, path), waits, run: undefined, alike: 0 }];
   });
   return steps.toSorted((a, b) => importance.indexOf(a.waits.kind) - importance.indexOf(b.waits.kind));
+}
+
+/** `approve (steps[0].sequence[1])`; only the place of a step that has no name. */
+function nameStep(step: Step | undefined, path: string): string {
+  if (step === undefined) return path;
+  const { verb, title, tag } = step;
+  const name = verb === 'task' || verb === 'call' ? title : (tag ?? (verb === 'on' ? `on ${title}` : ''));
+  return name === '' ? path : `${name} (${path})`;
+}
+
+/** Items of an `each` that wait for the same are one step with a count. Each incident has an error of its own. */
+function groupAlike(steps: readonly WaitingStep[]): WaitingStep[] {
+  const groups = new Map<string, WaitingStep>();
+  for (const step of steps) {
+    const { nid, node, waits } = step;
+    const key = waits.kind === 'incident' ? nid : JSON.stringify([node.at, waits.kind, waits.names]);
+    const first = groups.get(key);
+    groups.set(key, first === undefined ? step : { ...first, alike: first.alike + 1 });
+  }
+  return [...groups.values()];
 }
 
 function explainEarly({ state }: StoredExecution): Finding[] {

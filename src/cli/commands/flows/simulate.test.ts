@@ -33,6 +33,17 @@ describe('millrace flow test', () => {
     expect(ran.stdout).toContain('clock:  2026-01-09T00:00:00Z, 8d after the start');
   });
 
+  it('A long timeline is printed with its first and last lines, and whole as JSON.', async () => {
+    const often = 'flow: often\nsteps:\n- on: {every: 1s}\n  do: [{task: remind}]\n- wait: 1h\n';
+    const ran = await tryOut(['-', '--skip', '1h'], { stdin: often });
+    expect(ran.code).toBe(0);
+    expect(happenings(ran)).toHaveLength(201);
+    expect(happenings(ran)[100]).toMatch(/^\s+… 10,\d\d\d more; --json has all$/);
+    expect(happenings(ran).at(-1)).toBe('done: null');
+    const whole = JSON.parse((await tryOut(['-', '--skip', '1h', '--json'], { stdin: often })).stdout);
+    expect(whole.timeline.length).toBeGreaterThan(10_000);
+  });
+
   it('An answer that comes before its question names the tasks that are open.', async () => {
     const ran = await tryOut([
       expense,

@@ -6,6 +6,7 @@ import type { TimelineEntry } from '../../../flows/testing/timeline.ts';
 import { MillraceError } from '../../../errors.ts';
 import { formatDuration } from '../../../kernel/text/duration.ts';
 import type { Style } from '../../print/paint.ts';
+import type { Row } from '../../print/table.ts';
 import { addSource, readDocumentFiles, showFault } from '../../session/document-files.ts';
 import { Ended, exitCodes, UsageError } from '../../session/exit.ts';
 import { readJsonFlag } from '../../session/json-value.ts';
@@ -69,7 +70,7 @@ function report({ out, io }: Session, test: FlowTest, startedAt: Date): void {
     const seconds = (at: Date): string => at.toISOString().replace(/\.\d+Z$/, 'Z');
     out.table(
       [{ title: 'TIME' }, { title: 'AFTER', align: 'right' }, { title: 'WHAT', flexible: true }, { title: 'STEP' }],
-      timeline.map((entry) => [
+      shorten(timeline, (entry) => [
         seconds(entry.at),
         formatDuration(entry.at.getTime() - startedAt.getTime()),
         { text: sentenceOf(entry), style: styles[entry.event] ?? 'bold' },
@@ -88,6 +89,21 @@ function report({ out, io }: Session, test: FlowTest, startedAt: Date): void {
   });
   if (open.length > 0 && !out.json && io.stderr.isTTY === true)
     out.note('go on with --skip 1d, --answer TASK=JSON or --signal NAME=JSON');
+}
+
+/** Lines of each end of a timeline that are printed, if it is longer than both. A week of reminders every 5 s has 360,000 lines. */
+const maxEndLines = 100;
+
+/** The rows of the timeline; of a long one, the first and the last. */
+function shorten(timeline: readonly TimelineEntry[], rowOf: (entry: TimelineEntry) => Row): Row[] {
+  const left = timeline.length - 2 * maxEndLines;
+  if (left <= 0) return timeline.map(rowOf);
+  const words = `… ${left.toLocaleString('en')} more; --json has all`;
+  return [
+    ...timeline.slice(0, maxEndLines).map(rowOf),
+    ['', '', { text: words, style: 'dim' }, ''],
+    ...timeline.slice(-maxEndLines).map(rowOf),
+  ];
 }
 
 const styles: Partial<Record<TimelineEntry['event'], Style>> = {

@@ -2,7 +2,7 @@
 import { isRecord } from '../../../kernel/text/path.ts';
 import { UsageError } from '../../session/exit.ts';
 import type { Io } from '../../session/io.ts';
-import { parseJsonText, readJsonFlag } from '../../session/json-value.ts';
+import { readJsonFlag } from '../../session/json-value.ts';
 
 interface FormField {
   readonly name: string;
@@ -30,7 +30,7 @@ export async function readAnswer(
   return Object.fromEntries(fields.map((text) => readField(text, form)));
 }
 
-/** A choice is taken as the form has it. Numbers and booleans are written as JSON; everything else is text. The server checks the rest. */
+/** A choice is taken as the form has it. Booleans are true, false, yes or no; a number is a number; everything else is text. The server checks the rest. */
 function readField(text: string, form: readonly FormField[]): [name: string, value: unknown] {
   const at = text.indexOf('=');
   if (at <= 0) throw new UsageError(`${JSON.stringify(text)} must be FIELD=VALUE`);
@@ -42,6 +42,27 @@ function readField(text: string, form: readonly FormField[]): [name: string, val
   }
   const choice = field.choices.find((each) => String(each) === value);
   if (choice !== undefined) return [name, choice];
-  const isJson = ['boolean', 'number', 'integer'].includes(field.type);
-  return [name, isJson ? parseJsonText(`${name}, which is a ${field.type},`, value) : value];
+  const read = readers[field.type];
+  if (read === undefined) return [name, value];
+  const typed = read(value);
+  if (typed === undefined)
+    throw new UsageError(`${name} must be ${expected[field.type]}, not ${JSON.stringify(value)}`);
+  return [name, typed];
 }
+
+type Reader = (text: string) => boolean | number | undefined;
+
+const booleans: Readonly<Record<string, boolean>> = { true: true, yes: true, false: false, no: false };
+const readNumber: Reader = (text) => (text.trim() === '' || Number.isNaN(Number(text)) ? undefined : Number(text));
+
+const readers: Readonly<Record<string, Reader>> = {
+  boolean: (text) => booleans[text.toLowerCase()],
+  number: readNumber,
+  integer: readNumber,
+};
+
+const expected: Readonly<Record<string, string>> = {
+  boolean: 'true or false (or yes or no)',
+  number: 'a number',
+  integer: 'a whole number',
+};

@@ -69,7 +69,8 @@ describe('millrace workitems', () => {
     };
     expect((await run(['answer', id, 'approved=true', 'comment=12'], handlers)).stdout).toBe('answered\n');
     await run(['answer', id, '--input', '{"approved":false}'], handlers);
-    expect(bodies).toEqual([{ approved: true, comment: '12' }, { approved: false }]);
+    await run(['answer', id, 'approved=no'], handlers);
+    expect(bodies).toEqual([{ approved: true, comment: '12' }, { approved: false }, { approved: false }]);
   });
 
   it('An execution that waits for one person stands for its work item.', async () => {
@@ -98,7 +99,7 @@ describe('millrace workitems', () => {
 
   it.each([
     [['answer', id, 'aproved=true'], 'the form has no field aproved; its fields: approved, comment, account'],
-    [['answer', id, 'approved=yes'], 'approved, which is a boolean, is not JSON'],
+    [['answer', id, 'approved=perhaps'], 'approved must be true or false (or yes or no), not "perhaps"'],
     [['answer', id, 'approved'], '"approved" must be FIELD=VALUE'],
     [['answer', id, '--input', '[]'], '--input must be a JSON object'],
     [['answer', id, 'a=1', '--input', '{}'], 'not both'],

@@ -30,6 +30,11 @@ const listFlags = z.object({
 
 export function addWorkitemCommands(program: Command, io: Io): void {
   const workitems = program.command('workitems').description('List and answer tasks of flows that wait for a person.');
+  examples(workitems, [
+    ['millrace workitems', 'what waits for people'],
+    ['millrace workitems show 01890a5d-…', 'what is to be decided, and the command that answers'],
+    ['millrace workitems answer 01890a5d-… approved=true', 'decide; the flow goes on at once'],
+  ]);
   addList(workitems, io);
   const show = workitems
     .command('show')

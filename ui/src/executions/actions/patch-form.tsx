@@ -97,7 +97,7 @@ function Fields({ execution, path, document, close }: Props & { readonly documen
       )}
       <label className="check">
         <input type="checkbox" checked={force} onChange={(event) => setForce(event.currentTarget.checked)} />
-        Cancel tasks that are under way inside the step
+        Force: cancel tasks that are under way inside the step
       </label>
       <PatchPreview preview={preview} nodes={execution.nodes} isEmpty={read.ok && read.isEmpty} />
     </OperationForm>

@@ -1,5 +1,6 @@
 /** The newest commits that changed a step: its attempts, answers and timers, each with its revision. */
 import { Link, useSearchParams } from 'wouter';
+import { JsonView } from '../../kit/json/json-view.tsx';
 import { withChanges } from '../../kit/url-state.ts';
 import { Age } from '../../time/times.tsx';
 import { type Execution, type HistoryEntry, useHistory } from '../use-executions.ts';
@@ -26,13 +27,14 @@ export function NodeHistory({ execution: { id, rev }, at, node }: Props) {
     <section>
       <h3>History</h3>
       <ul className="node-history">
-        {found.slice(0, maxShown).map(({ rev: at, when, text }) => (
+        {found.slice(0, maxShown).map(({ rev: at, when, text, set }) => (
           <li key={`${at} ${text}`}>
             <span>{text}</span>{' '}
             <span className="muted">
               <Age at={when} />,{' '}
               <Link href={`/executions/${id}?${withChanges(search, { rev: String(at) })}`}>revision {at}</Link>
             </span>
+            {set === undefined ? null : <JsonView label={`Fields that revision ${at} set`} value={set} />}
           </li>
         ))}
       </ul>
@@ -45,6 +47,8 @@ interface Line {
   readonly rev: number;
   readonly when: string;
   readonly text: string;
+  /** The fields of the execution that its answer set: its result, if the document keeps it. */
+  readonly set: HistoryEntry['changes']['fields'] | undefined;
 }
 
 function describe({ rev, at, node, summary, point, changes }: HistoryEntry, isOfStep: (id: string) => boolean): Line[] {
@@ -53,7 +57,9 @@ function describe({ rev, at, node, summary, point, changes }: HistoryEntry, isOf
   if (change === undefined && !isForIt) return [];
   const became = change === undefined ? '' : becameOf(change);
   const message = isForIt ? (summary === '' ? point : summary.replace(`${node}/`, '')) : '';
-  return [{ rev, when: at, text: [message, became].filter((part) => part !== '').join(': ') }];
+  const isSet = isForIt && change?.to === null && Object.keys(changes.fields).length > 0;
+  const set = isSet ? changes.fields : undefined;
+  return [{ rev, when: at, set, text: [message, became].filter((part) => part !== '').join(': ') }];
 }
 
 function becameOf({ from, to, attempt }: HistoryEntry['changes']['nodes'][number]): string {

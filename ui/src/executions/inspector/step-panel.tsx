@@ -43,6 +43,11 @@ export function StepPanel({ execution, isPast, step, node, close }: Props) {
       </p>
       {node === undefined ? null : <Standing node={node} />}
       {canChange ? <Actions execution={execution} step={step} node={node} /> : null}
+      {node === undefined || node.input === null ? null : (
+        <Section title="Input">
+          <JsonView label="Input" value={node.input} />
+        </Section>
+      )}
       {node === undefined ? null : <NodeWork execution={execution.id} node={node} />}
       {node === undefined || node.timers.length === 0 ? null : <Timers timers={node.timers} />}
       {node === undefined || Object.keys(node.vars).length === 0 ? null : (
