@@ -153,6 +153,24 @@ it('each poll gets at most as many runs as it has places, and only of its lanes'
   expect(hints).toEqual([['none:q2']]);
 });
 
+it('workers get the runs of a hand-over in turns', async () => {
+  const children = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ name, depends: ['task/parent'] }));
+  const job = await line.job({ triggers, tasks: [...pair.slice(0, 1), ...children] });
+  await fire(line, job.trigger('t'), noon);
+  const parents = await claimed(job);
+  const others = [newId(), newId()];
+  await line.db.exec(sql`
+    insert into lease (worker_id, incarnation, until)
+    select id, 1, ${new Date(line.time.now() + 30_000)} from unnest(${others}::uuid[]) as id`);
+  const [b = '', c = ''] = others;
+  const polls = [pollFor(job, 3), pollFor(job, 1, { worker: b }), pollFor(job, 3, { worker: c })];
+  const lists = ((await report(parents, polls)).runs ?? []).map((runs) => runs.map(({ run }) => run));
+  const [first = [], second = [], third = []] = lists;
+  // ids are drawn in the order in which the runs were made, which is that of their rank
+  expect(lists.flat().toSorted()).toEqual([first[0], second[0], third[0], first[1], third[1]]);
+  expect(hints).toEqual([]);
+});
+
 it('a poll of an earlier incarnation of a worker gets nothing', async () => {
   const job = await line.job({ triggers, tasks: pair });
   await fire(line, job.trigger('t'), noon);

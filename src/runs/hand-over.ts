@@ -10,7 +10,7 @@ import type { ClaimedRun } from '../contract/wire.ts';
 import { type Db, type Sql, sql } from '../kernel/sql.ts';
 import { isCrowded } from './claim.ts';
 import { claimedRun, returnExcess, type HandedOut } from './hand-out.ts';
-import { currentPolls, dealPlaces, dealRows, executesAny, groupByLanes } from './polls.ts';
+import { countPlaces, currentPolls, dealPlaces, dealRows, executesAny, groupByLanes } from './polls.ts';
 import { claimed, handedOver } from './telemetry.ts';
 
 /** The answer of `hand_over` for a set of lanes. */
@@ -30,13 +30,15 @@ export function groupPolls(ctx: EngineContext, polls: readonly Poll[]): Poll[][]
 
 /** The last arguments of `finish_runs`: an array, as text, for each group. */
 export function handOverArguments(ctx: EngineContext, groups: readonly Poll[][], nowMs: number): Sql {
-  if (groups.length === 0) return sql`null::text[], null::text[], null::text[], null::timestamptz, null::integer`;
-  const places = groups.map((group) => dealPlaces(group, largestHandOver));
+  if (groups.length === 0)
+    return sql`null::text[], null::text[], null::text[], null::text[], null::timestamptz, null::integer`;
+  const places = groups.map((group) => countPlaces(dealPlaces(group, largestHandOver)));
   const until = new Date(nowMs + ctx.settings.leaseMs);
   return sql`
     ${groups.map((group) => arrayText(lanesOf(group).map(quoted)))}::text[],
-    ${places.map((each) => arrayText(each.map(({ worker }) => worker)))}::text[],
-    ${places.map((each) => arrayText(each.map(({ incarnation }) => incarnation)))}::text[],
+    ${places.map((each) => arrayText(each.map(([{ worker }]) => worker)))}::text[],
+    ${places.map((each) => arrayText(each.map(([{ incarnation }]) => incarnation)))}::text[],
+    ${places.map((each) => arrayText(each.map(([, free]) => free)))}::text[],
     ${until}::timestamptz, ${maxClaimBytes}::integer`;
 }
 

@@ -26,6 +26,13 @@ export function dealPlaces(polls: readonly Poll[], max: number): Poll[] {
   return places.slice(0, max);
 }
 
+/** How many of these places each poll has. */
+export function countPlaces(places: readonly Poll[]): [Poll, number][] {
+  const counts = new Map<Poll, number>();
+  for (const poll of places) counts.set(poll, (counts.get(poll) ?? 0) + 1);
+  return [...counts];
+}
+
 /** Assigns the rows that were handed out to a worker to its polls. */
 export function dealRows<Row extends { readonly worker_id: string }>(
   polls: readonly Poll[],

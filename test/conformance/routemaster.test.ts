@@ -3,7 +3,10 @@
  * of routemaster-client are the bytes that it sends (3.2, with Faraday and Typhoeus), recorded from the socket.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { busSubscriberEndpoints } from '../../src/api/bus/endpoints.ts';
+import { topicEndpoints } from '../../src/api/bus/topics/endpoints.ts';
 import type { Caller } from '../../src/contract/roles.ts';
+import type { Endpoint } from '../../src/http/endpoint.ts';
 import { sql } from '../../src/kernel/sql.ts';
 import { clientOf } from '../harness/bus-subscribers.ts';
 import { makeTenantApi, type TenantApi } from '../harness/tenant-api.ts';
@@ -38,6 +41,11 @@ describe('POST /subscription', () => {
   it('the content type of the request is never checked', async () => {
     const answer = await send('POST', '/bus/subscription', { topics: [], callback }, { 'content-type': 'text/plain' });
     expect(answer.status).toBe(204);
+    const bus = { ...busSubscriberEndpoints, ...topicEndpoints };
+    const checked = Object.entries<Endpoint>(bus).filter(
+      ([, { body, ignoresContentType }]) => body !== undefined && body !== 'bytes' && ignoresContentType !== true,
+    );
+    expect(checked).toEqual([]);
   });
 
   it('topics that are not an array answer 400 `need an array of topics`', async () => {

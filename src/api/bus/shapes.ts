@@ -22,7 +22,13 @@ export const subscriberPath = z.object({ id: subscriberKey });
 export const eventNumber = z.string().regex(/^\d{1,15}$/, { error: 'is not the number of an event' });
 
 /** A point of the log: the number of an event, or a time. */
-export const logPoint = z.union([eventNumber, instant]).describe('the number of an event, or an RFC 3339 time');
+const notAPoint = { error: 'must be the number of an event, or a time as 2026-01-31T12:00:00Z' };
+export const logPoint = z
+  .union(
+    [z.string().regex(/^\d{1,15}$/, notAPoint), z.int().min(0).max(999_999_999_999_999).transform(String), instant],
+    notAPoint,
+  )
+  .describe('the number of an event, or an RFC 3339 time');
 
 const subscriberStates = ['active', 'paused', 'disabled'] as const;
 const subscriberState = z.enum(subscriberStates);
@@ -47,11 +53,11 @@ const subscriptionFields = {
   topics: z.array(topicName).max(maxTopics),
   callback: z.string().max(1024).describe('an https URL without a query'),
   uuid: uuid.nullable().optional().describe('the user name of Basic authentication in deliveries'),
-  timeout: z.int().min(0).max(3_600_000).optional().describe('milliseconds that an event waits for others'),
-  max: z.int().min(1).max(10_000).optional().describe('maximum events of a batch'),
+  timeout: z.int().min(0).max(3_600_000).nullable().optional().describe('milliseconds that an event waits for others'),
+  max: z.int().min(1).max(10_000).nullable().optional().describe('maximum events of a batch'),
 } as const;
 
-/** Fields of `PATCH`. A field that is missing keeps its value; null means the default. */
+/** Fields of `PATCH`. A field that is missing keeps its value. Null means the default, for every field that has one. */
 export const subscriberChange = z.strictObject({
   topics: subscriptionFields.topics.optional(),
   callback: subscriptionFields.callback.optional(),
@@ -60,9 +66,13 @@ export const subscriberChange = z.strictObject({
   max: subscriptionFields.max,
   filter: filter.nullable().optional(),
   max_bytes: z.int().min(1_024).max(16_777_216).nullable().optional().describe('maximum bytes of a batch'),
-  quiet: z.boolean().optional().describe('the window begins anew with every event'),
-  ordering: z.enum(['subscriber', 'key']).optional().describe('`key`: only events with the same key stay in order'),
-  strands: z.int().min(1).max(64).optional().describe('deliveries at once, with `ordering: key`'),
+  quiet: z.boolean().nullable().optional().describe('the window begins anew with every event'),
+  ordering: z
+    .enum(['subscriber', 'key'])
+    .nullable()
+    .optional()
+    .describe('`key`: only events with the same key stay in order'),
+  strands: z.int().min(1).max(64).nullable().optional().describe('deliveries at once, with `ordering: key`'),
   rate: z.int().min(1).max(10_000).nullable().optional().describe('maximum deliveries per second'),
   max_attempts: z.int().min(1).max(10_000).nullable().optional().describe('then a batch becomes a dead letter'),
   max_age: z

@@ -58,7 +58,7 @@ it('a topic that SQL publishes first belongs to the database: keys are refused u
   await copyAll();
   expect(await topic('letters')).toMatchObject({ owner: databaseOwner.id, owner_name: 'database' });
   expect(await publishAs('anna', 'letters')).toMatch(/^topic claimed/);
-  await changeOwner(bus.db, 'letters', { id: newId(), name: 'berta' });
+  await changeOwner(bus.db, { actor: 'test', at: new Date() }, 'letters', { id: newId(), name: 'berta' });
   await publishSql('letters');
   await copyAll();
   expect(await topic('letters')).toMatchObject({ owner_name: 'berta', events: 2 });

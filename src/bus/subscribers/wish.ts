@@ -12,13 +12,13 @@ export interface Wish {
   readonly topics?: readonly string[] | undefined;
   readonly callback?: string | undefined;
   readonly uuid?: string | null | undefined;
-  readonly timeout?: number | undefined;
-  readonly max?: number | undefined;
+  readonly timeout?: number | null | undefined;
+  readonly max?: number | null | undefined;
   readonly filter?: Readonly<Record<string, unknown>> | null | undefined;
   readonly max_bytes?: number | null | undefined;
-  readonly quiet?: boolean | undefined;
-  readonly ordering?: 'subscriber' | 'key' | undefined;
-  readonly strands?: number | undefined;
+  readonly quiet?: boolean | null | undefined;
+  readonly ordering?: 'subscriber' | 'key' | null | undefined;
+  readonly strands?: number | null | undefined;
   readonly rate?: number | null | undefined;
   readonly max_attempts?: number | null | undefined;
   readonly max_age?: number | null | undefined;
@@ -40,16 +40,18 @@ export function mergeTerms(present: Terms, wish: Wish, topics: readonly number[]
   return {
     topics: topics ?? present.topics,
     filter: orKept(wish.filter, present.filter),
-    max_events: orKept(wish.max, present.max_events),
+    max_events: orDefault(wish.max, present.max_events, defaultTerms.max_events),
     max_bytes: orDefault(wish.max_bytes, present.max_bytes, defaultTerms.max_bytes),
-    window_ms: orKept(wish.timeout, present.window_ms),
-    quiet: orKept(wish.quiet, present.quiet),
+    window_ms: orDefault(wish.timeout, present.window_ms, defaultTerms.window_ms),
+    quiet: orDefault(wish.quiet, present.quiet, defaultTerms.quiet),
     ...mergeOrder(present, wish),
   };
 }
 
 /** Several strands keep only the order of events with the same key. One wish of the two decides the other. */
-function mergeOrder(present: Terms, { ordering, strands }: Wish): Pick<Terms, 'ordering' | 'strands'> {
+function mergeOrder(present: Terms, wish: Wish): Pick<Terms, 'ordering' | 'strands'> {
+  const ordering = wish.ordering === null ? defaultTerms.ordering : wish.ordering;
+  const strands = wish.strands === null ? defaultTerms.strands : wish.strands;
   if (ordering === 'subscriber' && strands !== undefined && strands > 1) {
     throw reject(
       'strands',

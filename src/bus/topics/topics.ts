@@ -4,7 +4,9 @@
  * A deleted topic keeps its row. Its queued events are still delivered, and a later publish under the same name makes a new topic
  * that nobody is subscribed to. So nobody receives events of a topic that it did not choose.
  */
+import { recording } from '../../events/append.ts';
 import { type Db, sql } from '../../kernel/sql.ts';
+import type { Author } from '../subscribers/context.ts';
 
 /**
  * A JSON array of topics by name, with all events ever published, those of the last full minute, and the number of subscribers. The
@@ -35,34 +37,48 @@ export async function listTopics(db: Db, now: Date): Promise<string> {
   return row.topics;
 }
 
-export function findTopic(db: Db, name: string): Promise<{ id: number; owner: string | null } | undefined> {
-  return db.maybeOne(sql`select id, owner from bus_topic where name = ${name} and deleted_at is null`);
+export function findTopic(
+  db: Db,
+  name: string,
+): Promise<{ id: number; name: string; owner: string | null } | undefined> {
+  return db.maybeOne(sql`select id, name, owner from bus_topic where name = ${name} and deleted_at is null`);
 }
 
 /**
  * Deletes a topic if its owner is still the given one. Subscribers lose it, so the revision of the subscriptions changes.
  *
- * Locks: bus_state, bus_topic, then the bus log, so that no event is appended to a topic after its deletion.
+ * Locks: bus_state, bus_topic, the bus log, so that no event is appended to a topic after its deletion, then the event log.
  */
-export function deleteTopic(db: Db, topic: { id: number; owner: string | null }, at: Date): Promise<boolean> {
-  return db.transaction(async (tx) => {
+export function deleteTopic(
+  db: Db,
+  author: Author,
+  topic: { id: number; name: string; owner: string | null },
+): Promise<boolean> {
+  return recording(db, author, async (tx) => {
     await tx.exec(sql`update bus_state set revision = revision + 1`);
     const deleted = await tx.exec(sql`
-      update bus_topic set deleted_at = ${at}
+      update bus_topic set deleted_at = ${author.at}
        where id = ${topic.id} and deleted_at is null and owner is not distinct from ${topic.owner}::uuid`);
     await tx.exec(sql`select open_bus_log(0)`);
+    if (deleted === 1) tx.record('millrace_bus', { type: 'topic.deleted', subject: null, body: { topic: topic.name } });
     return deleted === 1;
   });
 }
 
 /** Gives a topic to another identity. Returns false if there is no such topic. */
-export async function changeOwner(
+export function changeOwner(
   db: Db,
+  author: Author,
   name: string,
   owner: { readonly id: string; readonly name: string },
 ): Promise<boolean> {
-  const changed = await db.exec(sql`
-    update bus_topic set owner = ${owner.id}, owner_name = ${owner.name}
-     where name = ${name} and deleted_at is null`);
-  return changed === 1;
+  return recording(db, author, async (tx) => {
+    const topic = await tx.maybeOne<{ id: number; owner: string | null }>(sql`
+      select id, owner from bus_topic where name = ${name} and deleted_at is null for no key update`);
+    if (topic === undefined) return false;
+    await tx.exec(sql`update bus_topic set owner = ${owner.id}, owner_name = ${owner.name} where id = ${topic.id}`);
+    const body = { topic: name, identity: owner.id, before: topic.owner };
+    tx.record('millrace_bus', { type: 'topic.transferred', subject: null, body });
+    return true;
+  });
 }

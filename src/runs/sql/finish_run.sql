@@ -7,7 +7,7 @@
 -- Locks: live, token by (task, instant), held, gate by id, then as hand_over, the event log, the minute's activity.
 create or replace function finish_run(
   p_run uuid, p_lease integer, p_worker uuid, p_reason text, p_exit_code integer, p_started timestamptz, p_at timestamptz,
-  p_result json, p_lanes text[], p_places text[], p_incarnations text[], p_until timestamptz, p_max_bytes integer,
+  p_result json, p_lanes text[], p_places text[], p_incarnations text[], p_free text[], p_until timestamptz, p_max_bytes integer,
   out applied integer, out created integer, out killed integer, out lanes text[], out handed json
 ) language plpgsql as $$
 declare
@@ -45,7 +45,7 @@ begin
   v_runs := count_tokens(v_next.tasks, v_next.instants, v_next.counts, v_next.priorities, v_next.causes, null, p_at);
   v_gates := work_gates(v_runs.gates, null, null, null, p_at);
   if p_lanes is not null then
-    handed := hand_over(p_lanes, p_places, p_incarnations, p_until, p_at, p_max_bytes);
+    handed := hand_over(p_lanes, p_places, p_incarnations, p_free, p_until, p_at, p_max_bytes);
   end if;
   perform append_run_events(
     p_run || v_gates.ended, v_run.body || v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'worker', p_at,

@@ -13,6 +13,7 @@ create or replace function finish_runs(
   p_runs uuid[], p_leases integer[], p_states run_state[], p_reasons text[], p_exit_codes integer[],
   p_started timestamptz[], p_at timestamptz, p_results json[] default null, p_workers uuid[] default null,
   p_lanes text[] default null, p_places text[] default null, p_incarnations text[] default null,
+  p_free text[] default null,
   p_until timestamptz default null, p_max_bytes integer default null,
   out applied integer, out created integer, out retries integer, out killed integer, out lanes text[], out handed json,
   out owners uuid[]
@@ -28,10 +29,14 @@ begin
   if cardinality(p_runs) = 1 and p_states[1] = 'success' then
     v_one := finish_run(
       p_runs[1], p_leases[1], p_workers[1], p_reasons[1], p_exit_codes[1], p_started[1], p_at, p_results[1],
-      p_lanes, p_places, p_incarnations, p_until, p_max_bytes);
+      p_lanes, p_places, p_incarnations, p_free, p_until, p_max_bytes);
     if v_one.applied = 1 then
-      select v_one.applied, v_one.created, 0, v_one.killed, v_one.lanes, v_one.handed
-        into applied, created, retries, killed, lanes, handed;
+      applied := 1;
+      created := v_one.created;
+      retries := 0;
+      killed := v_one.killed;
+      lanes := v_one.lanes;
+      handed := v_one.handed;
       return;
     end if;
   end if;
@@ -128,7 +133,7 @@ begin
   end if;
   -- before the event log is locked: others wait for that lock
   if p_lanes is not null then
-    handed := hand_over(p_lanes, p_places, p_incarnations, p_until, p_at, p_max_bytes);
+    handed := hand_over(p_lanes, p_places, p_incarnations, p_free, p_until, p_at, p_max_bytes);
   end if;
   perform append_run_events(
     v_finished || v_gates.ended, v_bodies || v_gates.bodies, v_runs.created, v_runs.causes, v_runs.bodies, 'worker', p_at,

@@ -29,13 +29,15 @@ it('a replay of a range that has no order, or begins after the newest event, is 
     [{ from: String(last + 1) }, `body.from: is after the newest event, which has the number ${last}`],
     [{ from: String(last + 1), to: String(last + 5) }, `body.from: is after the newest event`],
     [{ from: later }, `body.from: is after the newest event`],
+    [{ from: true }, 'body.from: must be the number of an event, or a time as 2026-01-31T12:00:00Z'],
+    [{ from: 'yesterday' }, 'body.from: must be the number of an event, or a time as 2026-01-31T12:00:00Z'],
   ];
   for (const [body, detail] of refused) {
     const answer = await api.fetch('POST', '/bus/subscriber/replays', { caller, body: JSON.stringify(body) });
     expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining(detail)]);
   }
   expect((await call('GET /bus/subscriber/replays', {})).items).toEqual([]);
-  const accepted = [{ from: String(last) }, { from: String(first), to: String(first) }, { from: sooner, to: later }];
+  const accepted = [{ from: String(last) }, { from: first, to: first }, { from: sooner, to: later }];
   for (const body of accepted) await call('POST /bus/subscriber/replays', { body });
   expect((await call('GET /bus/subscriber/replays', {})).items.map(({ from, to }) => [from, to]).toReversed()).toEqual([
     [String(last - 1), String(last)],

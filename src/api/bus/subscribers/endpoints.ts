@@ -93,6 +93,7 @@ export const subscriberEndpoints = endpoints({
     allow: ['operator'],
     params: subscriberPath,
     body: z.strictObject({ identity: id.describe('the identity of the new key') }),
+    ignoresContentType: true,
     answer: subscriberDetail,
     others: { 409: 'the key has a subscriber of its own' },
   },

@@ -104,6 +104,7 @@ export const topicEndpoints = endpoints({
     allow: ['operator'],
     params: namePath,
     body: z.strictObject({ id, name: z.string().min(1).max(200) }),
+    ignoresContentType: true,
     status: 204,
     answer: 'none',
   },

@@ -6,7 +6,7 @@ import type { Caller } from '../../../contract/roles.ts';
 import { MillraceError } from '../../../errors.ts';
 import { pause } from '../../../kernel/service.ts';
 import { type Db, sql } from '../../../kernel/sql.ts';
-import type { ApiContext, ApiHandlers } from '../../context.ts';
+import { type ApiContext, type ApiHandlers, author } from '../../context.ts';
 import type { topicEndpoints } from './endpoints.ts';
 
 const scaling = { errands: 100, delayMs: 1_000 } as const;
@@ -31,16 +31,17 @@ export const topicHandlers: ApiHandlers<typeof topicEndpoints> = {
     const { status, headers, text } = postedResponse(posted);
     return new Response(text, { status, headers });
   },
-  'DELETE /bus/topics/{name}': async ({ params: { name }, caller }, { db, time }) => {
-    const topic = await findTopic(db, name);
+  'DELETE /bus/topics/{name}': async ({ params: { name }, caller }, ctx) => {
+    const topic = await findTopic(ctx.db, name);
     if (topic === undefined) throw new MillraceError('not_found', `topic not found: ${name}`);
     if (!mayDelete(caller, topic.owner))
       throw new MillraceError('forbidden', `topic claimed: only the owner of ${name} and operators may delete it`);
-    if (!(await deleteTopic(db, topic, new Date(time.now()))))
+    if (!(await deleteTopic(ctx.db, author(ctx, caller), topic)))
       throw new MillraceError('conflict', `topic ${name} was changed meanwhile; try again`);
   },
-  'PUT /bus/topics/{name}/owner': async ({ params: { name }, body }, { db }) => {
-    if (!(await changeOwner(db, name, body))) throw new MillraceError('not_found', `topic not found: ${name}`);
+  'PUT /bus/topics/{name}/owner': async ({ params: { name }, body, caller }, ctx) => {
+    if (!(await changeOwner(ctx.db, author(ctx, caller), name, body)))
+      throw new MillraceError('not_found', `topic not found: ${name}`);
   },
 };
 

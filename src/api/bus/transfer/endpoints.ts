@@ -36,6 +36,7 @@ export const transferEndpoints = endpoints({
     tag: 'bus',
     allow: ['operator'],
     body: z.strictObject({ passphrase: z.string().min(12).max(1_000) }),
+    ignoresContentType: true,
     answer: exported,
   },
   'POST /bus/import': {
@@ -44,6 +45,7 @@ export const transferEndpoints = endpoints({
     allow: ['operator'],
     body: exported.extend({ passphrase: z.string().max(1_000).optional() }),
     bodyBytes: importBytes,
+    ignoresContentType: true,
     answer: z.object({
       topics: z.int(),
       subscribers: z.int(),
