@@ -31,10 +31,15 @@ export async function openCommits(address: Address): Promise<Commits> {
 
 /** One row at a time, with a rest after each. */
 export async function measureCommits(address: Address, options: { readonly quick: boolean }): Promise<Percentiles> {
+  return percentiles(await commitTimes(address, options));
+}
+
+/** The milliseconds of each. */
+export async function commitTimes(address: Address, options: { readonly quick: boolean }): Promise<number[]> {
   const commits = await openCommits(address);
-  const measured = await repeated(options, commits.make);
+  const taken = await repeated(options, commits.make);
   await commits.close();
-  return measured;
+  return taken;
 }
 
 /** The milliseconds that the work takes. */
@@ -44,11 +49,11 @@ export async function timed(work: () => Promise<void>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-async function repeated({ quick }: { readonly quick: boolean }, work: () => Promise<void>): Promise<Percentiles> {
+async function repeated({ quick }: { readonly quick: boolean }, work: () => Promise<void>): Promise<number[]> {
   const samples: number[] = [];
   for (let i = 0; i < (quick ? 5 : 300); i++) {
     samples.push(await timed(work));
     await sleep(restMs);
   }
-  return percentiles(samples);
+  return samples;
 }

@@ -65,7 +65,7 @@ async function measure(server: Server, workload: Workload, options: Options, rep
   if (options.old === 0) {
     report.line(`${workload.name} (${workload.title}): rows per 1,000 runs`);
     const titles = ['table', 'inserted', 'updated', 'deleted', 'raw inserted', 'updated', 'deleted'];
-    report.table(titles, rowTable(written.product, written.raw));
+    report.table(titles, rowTable(written.product, written.raw, 'run'));
   }
   return measured;
 }

@@ -1,6 +1,7 @@
 /** The command line of `npm run bench`. */
 import { parseArgs } from 'node:util';
 import { type BusPartName, busPartNames } from './bus/part-names.ts';
+import { type FlowPartName, flowPartNames } from './flows/part-names.ts';
 import { type HarmName, harmNames } from './harms.ts';
 import { type WorkloadName, workloadNames } from './workloads.ts';
 
@@ -31,7 +32,7 @@ export interface Options {
   readonly seconds: number;
   readonly workload: WorkloadName | undefined;
   readonly harm: HarmName | 'villains' | undefined;
-  readonly part: BusPartName | undefined;
+  readonly part: BusPartName | FlowPartName | undefined;
   readonly workers: number;
   readonly old: number;
   readonly snapshot: boolean;
@@ -54,7 +55,7 @@ export const usage = `npm run bench -- NAME [flags]
   isolation  lateness and hand-over of a tenant whose neighbour is flooded (--runs N: another number), hangs or is broken
   errands    50,000 errands pushed and drained, against graphile-worker in the same run (--runs N: another number)
   bus        events taken in and delivered, against PostgreSQL and a bare server in the same run
-  flows      executions of three hosted steps, against DBOS and PostgreSQL in the same run (--old N: beside N old ones)
+  flows      executions of three hosted steps, against DBOS and PostgreSQL in the same run (--old N: other old ones)
   timers     100,000 sleeping executions, 1,000 timers due per second, 10,000 due at one instant (--runs N: other sleepers)
 
   --json           the last line of standard output is one JSON object
@@ -69,13 +70,14 @@ export const usage = `npm run bench -- NAME [flags]
   --old N          compares an empty database with one that holds N old runs
   --snapshot       compares with a foreign transaction held open
   --runs N         memory over N runs
-  --profile DIR    of handover and bus, too: time by statement, and profiles of Node in DIR; of burst: profiles of Node
+  --profile DIR    of handover, bus and flows, too: time by statement, and profiles of Node in DIR; of burst: profiles of Node
 
   of isolation only:
   --harm NAME      ${harmNames.join(', ')}, villains; all
 
-  of bus only:
-  --part NAME      ${busPartNames.join(', ')}; all`;
+  of bus and flows only:
+  --part NAME      of bus: ${busPartNames.join(', ')}; all
+                   of flows: ${flowPartNames.join(', ')}; all`;
 
 const flags = {
   json: { type: 'boolean', default: false },
@@ -99,8 +101,9 @@ export function readOptions(args: readonly string[]): Options {
   const [word, ...more] = positionals;
   if (word === undefined || more.length > 0) throw new Error('give the name of exactly one benchmark');
   const { json, append, quick, snapshot, profile } = values;
+  const name = oneOf(benchmarks, 'benchmark', word);
   return {
-    name: oneOf(benchmarks, 'benchmark', word),
+    name,
     json,
     append,
     quick,
@@ -110,7 +113,10 @@ export function readOptions(args: readonly string[]): Options {
     seconds: number('seconds', values.seconds) ?? (quick ? 0.3 : 10),
     workload: values.workload === undefined ? undefined : oneOf(workloadNames, 'workload', values.workload),
     harm: values.harm === undefined ? undefined : oneOf([...harmNames, 'villains' as const], 'harm', values.harm),
-    part: values.part === undefined ? undefined : oneOf(busPartNames, 'part', values.part),
+    part:
+      values.part === undefined
+        ? undefined
+        : oneOf(name === 'flows' ? flowPartNames : busPartNames, 'part', values.part),
     workers: number('workers', values.workers) ?? 0,
     old: number('old', values.old) ?? 0,
     runs: number('runs', values.runs) ?? 0,

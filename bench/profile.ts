@@ -2,6 +2,9 @@
  * PostgreSQL's time by statement (`--profile`), per 1,000 runs, including statements inside the stages' functions. Node's
  * CPU profiles are left as .cpuprofile files, which the developer tools of any browser open.
  */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { Session } from 'node:inspector/promises';
+import { join } from 'node:path';
 import { type Db, sql } from '../src/kernel/sql.ts';
 import type { Report } from './report.ts';
 
@@ -51,4 +54,19 @@ export async function printProfile(db: Db, runs: number, report: Report): Promis
       Math.round(s.buffers),
     ]),
   );
+}
+
+/** Does the work, with a CPU profile of this process if there is a folder for it. */
+export async function profiled<T>(folder: string | undefined, name: string, work: () => Promise<T>): Promise<T> {
+  if (folder === undefined) return work();
+  const session = new Session();
+  session.connect();
+  await session.post('Profiler.enable');
+  await session.post('Profiler.start');
+  const done = await work();
+  const { profile } = await session.post('Profiler.stop');
+  session.disconnect();
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, `${name}.cpuprofile`), JSON.stringify(profile));
+  return done;
 }

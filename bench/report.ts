@@ -28,6 +28,27 @@ export interface Result {
   readonly details: unknown;
 }
 
+/** One of several parts of a benchmark. */
+export interface PartResult {
+  readonly aims: readonly Aim[];
+  readonly percentiles?: Readonly<Record<string, Percentiles>>;
+  readonly details: unknown;
+  readonly rates?: { readonly rate: number; readonly raw: number };
+}
+
+/** The rates are those of the first part that has some. */
+export function combine(results: readonly (readonly [string, PartResult])[]): Result {
+  const rates = results.find(([, result]) => result.rates !== undefined)?.[1].rates;
+  return {
+    rate: rates?.rate ?? null,
+    raw: rates?.raw ?? null,
+    ratio: rates === undefined ? null : rates.rate / rates.raw,
+    percentiles: Object.assign({}, ...results.map(([, result]) => result.percentiles ?? {})) as Result['percentiles'],
+    aims: results.flatMap(([, result]) => result.aims),
+    details: Object.fromEntries(results.map(([name, { details }]) => [name, details])),
+  };
+}
+
 export class Report {
   readonly #lines: string[] = [];
 

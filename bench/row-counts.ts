@@ -25,14 +25,14 @@ export function rowCounts(address: Address): Promise<RowCounts> {
   });
 }
 
-/** Tables written at installation or when jobs are applied, not when they run. */
+/** Tables written at installation or when jobs and flows are applied, not when they run. */
 const definitions = new Set(
-  'installation migration topic project job job_version task task_edge trigger_edge'.split(' '),
+  'installation migration topic project job job_version task task_edge trigger_edge flow flow_version'.split(' '),
 );
 
-/** One row per table: inserted, updated, deleted per 1,000 runs of the product, then the same of the raw writer. */
-export function rowTable(product: RowCounts, raw: RowCounts): [string, ...number[]][] {
-  const [runs, rawRuns] = [product.get('run')?.inserted ?? 0, raw.get('run')?.inserted ?? 0];
+/** One row per table: inserted, updated, deleted per 1,000 runs or executions of the product, then the same of the raw writer. */
+export function rowTable(product: RowCounts, raw: RowCounts, counted: 'run' | 'execution'): [string, ...number[]][] {
+  const [runs, rawRuns] = [product.get(counted)?.inserted ?? 0, raw.get(counted)?.inserted ?? 0];
   const per = (written: Written | undefined, of: number): number[] =>
     [written?.inserted, written?.updated, written?.deleted].map(
       (n = 0) => Math.round((n / Math.max(1, of)) * 10_000) / 10,

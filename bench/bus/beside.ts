@@ -5,8 +5,7 @@
 import { overNetwork } from '../../src/worker/transport.ts';
 import { startPairs } from '../pairs.ts';
 import { percentiles, type Percentiles } from '../percentiles.ts';
-import { aim, figure, type Report } from '../report.ts';
-import type { PartResult } from './bus.ts';
+import { aim, figure, type Report, type PartResult } from '../report.ts';
 import { bulk, type BusStage, floodAndDrain } from './stage.ts';
 
 const warmUps = 50;

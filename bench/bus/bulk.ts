@@ -1,10 +1,9 @@
 /** Bulks of 100 and batches of 100, with one subscriber and with ten, and *append*: all in turns. */
 import { mean } from '../percentiles.ts';
 import { printProfile, startProfile } from '../profile.ts';
-import { aim, figure, type Report } from '../report.ts';
+import { aim, figure, type Report, type PartResult } from '../report.ts';
 import { Tally } from '../tally.ts';
 import { appendFor } from './append.ts';
-import type { PartResult } from './bus.ts';
 import { bulk, type BusStage, floodAndDrain, turnsOf } from './stage.ts';
 
 const appendMs = 2_000;

@@ -7,8 +7,7 @@
  * *commit* one durable row. Each part is a file of its own and adds its tables, percentiles and aims.
  */
 import type { Options } from '../options.ts';
-import type { Percentiles } from '../percentiles.ts';
-import type { Aim, Report, Result } from '../report.ts';
+import { combine, type PartResult, type Report, type Result } from '../report.ts';
 import { measureBeside } from './beside.ts';
 import { measureBulk } from './bulk.ts';
 import { measureIdle } from './idle.ts';
@@ -17,13 +16,6 @@ import { measureSick } from './sick.ts';
 import { measureSingle } from './single.ts';
 import { measureSnapshot } from './snapshot.ts';
 import { type BusStage, setBusStage } from './stage.ts';
-
-export interface PartResult {
-  readonly aims: readonly Aim[];
-  readonly percentiles?: Readonly<Record<string, Percentiles>>;
-  readonly details: unknown;
-  readonly rates?: { readonly rate: number; readonly raw: number };
-}
 
 /** In this order: the first ones find the emptiest tables. */
 const parts: Record<BusPartName, (stage: BusStage, report: Report) => Promise<PartResult>> = {
@@ -41,13 +33,5 @@ export async function bus(options: Options, report: Report): Promise<Result> {
   for (const [name, measure] of Object.entries(parts))
     if (options.part === undefined || options.part === name) results.push([name, await measure(stage, report)]);
   await stage.stop();
-  const rates = results.find(([, result]) => result.rates !== undefined)?.[1].rates;
-  return {
-    rate: rates?.rate ?? null,
-    raw: rates?.raw ?? null,
-    ratio: rates === undefined ? null : rates.rate / rates.raw,
-    percentiles: Object.assign({}, ...results.map(([, result]) => result.percentiles ?? {})) as Result['percentiles'],
-    aims: results.flatMap(([, result]) => result.aims),
-    details: Object.fromEntries(results.map(([name, { details }]) => [name, details])),
-  };
+  return combine(results);
 }

@@ -1,7 +1,6 @@
 /** One event at a time on an idle bus, with batches of 1, against the time of one commit. */
 import { measureCommits, restMs } from '../commits.ts';
-import { aim, figure, type Report } from '../report.ts';
-import type { PartResult } from './bus.ts';
+import { aim, figure, type Report, type PartResult } from '../report.ts';
 import { type BusStage, trickle } from './stage.ts';
 
 export async function measureIdle(stage: BusStage, report: Report): Promise<PartResult> {

@@ -3,8 +3,7 @@
  * byte a second. Rounds of all well, one hanging and one dripping, so that all see the same machine.
  */
 import { percentiles, type Percentiles } from '../percentiles.ts';
-import { aim, figure, type Report } from '../report.ts';
-import type { PartResult } from './bus.ts';
+import { aim, figure, type Report, type PartResult } from '../report.ts';
 import type { Behaviour } from './receiver.ts';
 import { type BusStage, sampleTrickle } from './stage.ts';
 

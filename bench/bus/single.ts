@@ -1,7 +1,6 @@
 /** Single events over many connections, in turns with the *bare* server. */
 import { mean } from '../percentiles.ts';
-import { aim, figure, type Report } from '../report.ts';
-import type { PartResult } from './bus.ts';
+import { aim, figure, type Report, type PartResult } from '../report.ts';
 import { type BusStage, turnsOf } from './stage.ts';
 
 const connections = 64;

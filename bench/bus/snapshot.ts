@@ -6,8 +6,7 @@ import { Client } from 'pg';
 import { clientConfig } from '../../src/postgres/address.ts';
 import { atEnd } from '../ending.ts';
 import { mean } from '../percentiles.ts';
-import { aim, figure, type Report } from '../report.ts';
-import type { PartResult } from './bus.ts';
+import { aim, figure, type Report, type PartResult } from '../report.ts';
 import { bulk, type BusStage, floodAndDrain, turnsOf } from './stage.ts';
 
 export async function measureSnapshot(stage: BusStage, report: Report): Promise<PartResult> {

@@ -4,14 +4,17 @@
  */
 import { DBOS } from '@dbos-inc/dbos-sdk';
 import type { Address } from '../../src/postgres/address.ts';
+import { withClient } from '../../src/postgres/databases.ts';
 import { atEnd } from '../ending.ts';
 
 export interface RivalFlows {
   /** Executes one workflow from start to end. */
   run(input: unknown): Promise<unknown>;
+  /** Fails if a workflow has not succeeded. */
   close(): Promise<void>;
 }
 
+/** DBOS's own default. */
 const connections = 10;
 
 export async function openDbos(address: Address): Promise<RivalFlows> {
@@ -32,5 +35,26 @@ export async function openDbos(address: Address): Promise<RivalFlows> {
     { name: 'three' },
   );
   await DBOS.launch();
-  return { run: (input) => workflow(input), close: atEnd(() => DBOS.shutdown()) };
+  const shutDown = atEnd(() => DBOS.shutdown());
+  let started = 0;
+  return {
+    run(input) {
+      started += 1;
+      return workflow(input);
+    },
+    async close() {
+      await shutDown();
+      await verify(address, started);
+    },
+  };
+}
+
+async function verify(address: Address, started: number): Promise<void> {
+  const { rows } = await withClient(address, (client) =>
+    client.query<{ succeeded: number }>(
+      `select count(*)::integer as succeeded from dbos.workflow_status where status = 'SUCCESS'`,
+    ),
+  );
+  const succeeded = rows[0]?.succeeded;
+  if (succeeded !== started) throw new Error(`DBOS started ${started} workflows, and ${succeeded} have succeeded`);
 }

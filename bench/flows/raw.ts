@@ -14,12 +14,13 @@ import { type Address, clientConfig } from '../../src/postgres/address.ts';
 import { migrateTenant } from '../../src/tenants/install.ts';
 import { addEventPartitions, copyStatement } from '../copied-rows.ts';
 import { atEnd } from '../ending.ts';
+import type { Turn } from '../tally.ts';
 
 export interface RawExecutions {
   /** Copies the rows of a finished execution of the tenant. */
   sample(tenant: Db, execution: string): Promise<void>;
-  /** Writes for `ms` milliseconds. Returns executions per second. */
-  write(ms: number): Promise<number>;
+  /** Writes for `ms` milliseconds. */
+  write(ms: number): Promise<Turn>;
   close(): Promise<void>;
 }
 
@@ -42,7 +43,8 @@ export async function openRawExecutions(address: Address): Promise<RawExecutions
       await addEventPartitions(setup, eventsAhead);
       const startedMs = performance.now();
       const done = await Promise.all(clients.map((client) => writeUntil(client, made, startedMs + ms)));
-      return (done.reduce((sum, n) => sum + n, 0) / (performance.now() - startedMs)) * 1_000;
+      const runs = done.reduce((sum, n) => sum + n, 0);
+      return { runs, perSecond: (runs / (performance.now() - startedMs)) * 1_000 };
     },
     close: atEnd(async () => void (await Promise.all([setup, ...clients].map((client) => client.end())))),
   };

@@ -2,26 +2,26 @@
  * Part of `bench -- flows`: three tasks in a row on worker processes, once as a flow and once as a job, both through `millrace up` and
  * with the same functions. Each side has a number of executions, or instants, to bring to their end.
  */
-import { writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from '../../src/kernel/sql.ts';
+import { atEnd } from '../ending.ts';
 import { startUp, startWorker, type Up } from '../product.ts';
-import type { Report } from '../report.ts';
+import { statusNumbers } from '../../src/flows/executions/memory.ts';
+import type { Options } from '../options.ts';
+import { mean } from '../percentiles.ts';
+import { aim, figure, type PartResult, type Report } from '../report.ts';
 import type { Server } from '../server.ts';
 import { controlDatabase, openTenant, type Tenant, tenantDatabase } from '../tenant.ts';
 
-export interface WorkerRates {
-  /** Executions of the flow, and instants of the job, per second. */
-  readonly flow: number;
-  readonly job: number;
-}
-
 const workers = 2;
 const places = 64;
-const turns = 2;
+const turns = 3;
 /** Executions of one turn. Each has three runs. */
-const perTurn = 1_000;
+const perTurn = { usual: 1_500, quick: 20 } as const;
+const warmUp = { usual: 200, quick: 5 } as const;
 const perRequest = 500;
 
 const names = ['first', 'second', 'third'] as const;
@@ -38,39 +38,72 @@ const job = {
 };
 const program = names.map((name) => `export const ${name} = (input) => ({ task: '${name}' });`).join('\n');
 
-export async function measureWorkers(server: Server, report: Report): Promise<WorkerRates> {
+export async function measureWorkers(server: Server, { quick }: Options, report: Report): Promise<PartResult> {
+  const [size, warmUps] = quick ? [perTurn.quick, warmUp.quick] : [perTurn.usual, warmUp.usual];
   const control = await server.fresh(controlDatabase);
   await server.drop(tenantDatabase);
   const up = await startUp({ home: server.home, databaseUrl: control.url, worker: false });
   const tenant = await openTenant(control, server.address(tenantDatabase));
   await tenant.apply([job]);
   await up.call('POST /api/flows', { body: JSON.stringify(flow) });
-  const stopWorkers = await startWorkers(up, server.home);
-  await runJob(tenant, 50, 0);
-  await runFlow(up, tenant, 50);
-  const rates: WorkerRates[] = [];
-  for (let turn = 0; turn < turns; turn++) {
-    const rate = {
-      flow: await runFlow(up, tenant, perTurn),
-      job: await runJob(tenant, perTurn, 100 + turn * perTurn),
-    };
-    rates.push(rate);
-    report.progress(`on workers: ${Math.round(rate.flow)} executions/s, ${Math.round(rate.job)} instants/s`);
+  const stopWorkers = await startWorkers(up);
+  await runJob(tenant, warmUps, 0);
+  await runFlow(up, tenant, warmUps);
+  const rates = { flow: [] as number[], job: [] as number[] };
+  for (let turn = 0; turn < (quick ? 1 : turns); turn++) {
+    rates.flow.push(await runFlow(up, tenant, size));
+    rates.job.push(await runJob(tenant, size, warmUps + turn * size));
+    report.progress(
+      `on workers: ${figure(rates.flow.at(-1) ?? 0)} executions/s, ${figure(rates.job.at(-1) ?? 0)} instants/s`,
+    );
   }
+  await verify(tenant);
   await stopWorkers();
   await tenant.close();
   await up.stop();
-  const best = (key: keyof WorkerRates): number => Math.max(...rates.map((rate) => rate[key]));
-  return { flow: best('flow'), job: best('job') };
+  report.line(`Three tasks in a row on ${workers} worker processes`);
+  report.table(
+    ['', 'per second', 'least', 'most'],
+    [
+      ['executions of a flow', ...spread(rates.flow)],
+      ['instants of a job', ...spread(rates.job)],
+    ],
+  );
+  const ratio = mean(rates.flow) / mean(rates.job);
+  return {
+    aims: [aim('the flow on workers, against a job of three tasks', ratio, { atLeast: 0.5 }, ' ×')],
+    details: rates,
+  };
 }
 
-async function startWorkers(up: Up, home: string): Promise<() => Promise<void>> {
-  const functions = join(home, 'functions.mjs');
-  await writeFile(functions, program);
+function spread(rates: readonly number[]): string[] {
+  return [mean(rates), Math.min(...rates), Math.max(...rates)].map(figure);
+}
+
+/** Fails if an execution or a run has ended in another way than well. */
+async function verify({ db }: Tenant): Promise<void> {
+  const { executions, runs } = await db.one<{ executions: number; runs: number }>(sql`
+    select (select count(*) from execution where status <> ${statusNumbers.done})::integer as executions,
+           (select count(*) from run where state <> 'success')::integer as runs`);
+  if (executions + runs > 0) throw new Error(`${executions} executions and ${runs} runs have not succeeded`);
+}
+
+async function startWorkers(up: Up): Promise<() => Promise<void>> {
+  const functions = await writeFunctions();
   const { key } = await up.call('POST /api/keys', { body: { name: 'bench', role: 'worker' } });
   const options = { url: up.url, key, places, functions };
   const started = await Promise.all(Array.from({ length: workers }, () => startWorker(options)));
   return async () => void (await Promise.all(started.map((worker) => worker.stop())));
+}
+
+/** In a folder that all may read: functions run as another user where the worker is root. */
+async function writeFunctions(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-bench-functions-'));
+  atEnd(() => rm(folder, { recursive: true, force: true }));
+  await chmod(folder, 0o755);
+  const file = join(folder, 'functions.mjs');
+  await writeFile(file, program);
+  return file;
 }
 
 async function runFlow(up: Up, { db }: Tenant, count: number): Promise<number> {

@@ -86,6 +86,30 @@ it('errands prints its rate beside that of graphile-worker', async () => {
   expect(result.ratio).toBeCloseTo(result.rate / result.raw);
 }, 240_000);
 
+const flowFigures = { idle: percentiles, rivalIdle: percentiles, commit: percentiles };
+
+it('flows prints its rate beside those of DBOS and of PostgreSQL alone, and every execution is done', async () => {
+  const result = (await bench('flows')) as { rate: number; raw: number; ratio: number };
+  const aims = Array.from({ length: 5 }, () => aim);
+  expect(result).toMatchObject({ name: 'flows', percentiles: flowFigures, machine, aims });
+  expect(result.ratio).toBeCloseTo(result.rate / result.raw);
+}, 240_000);
+
+it('a part of flows prints the targets of that part', async () => {
+  expect(await bench('flows', '--part', 'workers')).toMatchObject({ name: 'flows', rate: null, aims: [aim] });
+}, 240_000);
+
+it('timers prints the lateness of timers, and the memory of executions that sleep', async () => {
+  const memory = { perSecond: number, heapMb: number, residentMb: number };
+  expect(await bench('timers')).toMatchObject({
+    name: 'timers',
+    percentiles: { lateness: percentiles, commit: percentiles },
+    details: { memory, burstMs: number },
+    machine,
+    aims: [aim, aim],
+  });
+}, 240_000);
+
 it('an unknown benchmark is refused with the list of benchmarks', async () => {
   await expect(bench('speed')).rejects.toMatchObject({
     code: 2,
@@ -104,6 +128,8 @@ describe.skipIf(!needs('postgresql'))('On the server of --database, here Debianâ
     ['handover', { inProcess: percentiles, overHttp: percentiles, hop: percentiles }, 5],
     ['burst', { started: percentiles, fan: percentiles, triggers: percentiles, commit: percentiles }, 3],
     ['bus', busFigures, 9],
+    ['flows', flowFigures, 5],
+    ['timers', { lateness: percentiles, commit: percentiles }, 2],
   ])(
     '%s tells its percentiles and aims, names the server and leaves no database behind',
     async (name, told, aims) => {
