@@ -129,12 +129,12 @@ export function describeMessages(world: StoreWorld): void {
       const id = await driver.launch('ears');
       const me = { id: driver.member, living: [driver.member] };
       const payload = 'x'.repeat(1_000_000);
-      const messages = Array.from({ length: 40 }, () => driver.message(id, { point: 'signal', name: 'note', payload }));
+      const messages = Array.from({ length: 18 }, () => driver.message(id, { point: 'signal', name: 'note', payload }));
       for (const message of messages) await engine.accept(ctx, [message], null);
       const read: string[] = [];
       for (let pages = 0; read.length < messages.length && pages < 5; pages++) {
         const page = (await engine.waiting(ctx, me, 1_000)).filter(({ execution }) => execution === id);
-        expect(page.length).toBeLessThan(20);
+        expect(page.length).toBeLessThan(18);
         for (const message of page) await driver.apply(message);
         read.push(...page.map((message) => message.id));
       }
