@@ -11,6 +11,7 @@ const endToEnd = [
   'test/chaos/crash-points.test.ts',
   'test/chaos/bus-points.test.ts',
   'test/chaos/flow-points.test.ts',
+  'test/chaos/flow-tenant.test.ts',
   'test/chaos/bus-drop.test.ts',
   'test/chaos/tenant-walk.test.ts',
 ];

@@ -2,9 +2,9 @@
  * All checkpoints, by the role whose process passes them, and the function that arms one (`MILLRACE_CHECKPOINT`).
  *
  * `test/chaos` kills a process at each of them: `crash-points` at those that runs pass, `bus-points` at those of `publish`, in an
- * API, of `outbox`, in a host, and of couriers, `bus-drop` at those of `drop`, in a host, `flow-points` at those of conductors,
- * `tenant-walk` at those of the launcher, and of an API that creates, changes or deletes tenants (`life`). Every role passes those
- * of the home at its first start; `durable-file.test.ts` kills a process there.
+ * API, of `outbox`, in a host, and of couriers, `bus-drop` at those of `drop`, in a host, `flow-points` at those of conductors, and,
+ * with tasks of flows, of workers and an `up`, `tenant-walk` at those of the launcher, and of an API that creates, changes or deletes
+ * tenants (`life`). Every role passes those of the home at its first start; `durable-file.test.ts` kills a process there.
  */
 import { MillraceError } from '../errors.ts';
 import { courierCheckpoints } from '../bus/checkpoints.ts';

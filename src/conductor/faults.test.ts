@@ -126,6 +126,50 @@ it('executions go on with the same calls after their tenant was closed in the mi
   expect(calls.size).toBe(600);
 });
 
+it('the answer of a function that cannot be stored while its tenant is closed is asked for again', async () => {
+  const [isCalled, mayAnswer, isStored] = [makeGate(), makeGate(), makeGate()];
+  const [isPut, mayPut] = [makeGate(), makeGate()];
+  let calls = 0;
+  const one = async (): Promise<number> => {
+    calls += 1;
+    isCalled.open();
+    await mayAnswer.passed;
+    return 2;
+  };
+  const { functions } = counting();
+  const conductor = await world.start({
+    functions: { ...functions, one },
+    engine: (real) => ({
+      async accept(ctx, messages, owner) {
+        if (calls > 1) return real.accept(ctx, messages, owner);
+        isStored.open();
+        throw new Error('the connection is lost');
+      },
+      async put(ctx, runs, as) {
+        if (runs.some(({ message: { point } }) => point === 'signal')) {
+          isPut.open();
+          await mayPut.passed;
+        }
+        return real.put(ctx, runs, as);
+      },
+    }),
+  });
+  const { execution: busy } = await world.launch(conductor, 'listener', { input: { n: 0 } });
+  const { execution } = await world.launch(conductor, 'three', { input: { n: 1 } });
+  await isCalled.passed;
+  // a commit under way keeps the tenant from being closed at once
+  const sent = world.send(conductor.port, signal(busy, 'add'));
+  await isPut.passed;
+  world.fleet.hub.send('tenant', world.tenant(), true);
+  await until('it is being closed', () => (conductor.conductor.phases()['stopping'] ?? 0) > 0 || undefined);
+  mayAnswer.open();
+  await isStored.passed;
+  mayPut.open();
+  await sent;
+  expect((await world.ended(execution)).state.f).toEqual({ n: 4 });
+  expect(calls).toBe(2);
+});
+
 it('a conductor that stops leaves its calls to another, which repeats them with the same keys', async () => {
   const keys: string[] = [];
   const stuck = (_: unknown, { key, signal: stop }: { readonly key: string; readonly signal: AbortSignal }) => {

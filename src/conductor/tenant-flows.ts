@@ -71,6 +71,8 @@ export class TenantFlows implements TenantService {
   readonly #sweeps: Sweeps;
   readonly #clock: Service;
   readonly #over = new AbortController();
+  /** Answers of hosted functions that are neither committed nor stored. */
+  readonly #answers = new Set<FlowMessage>();
   #fromInbox = 0;
   #isQuiet = false;
 
@@ -168,7 +170,8 @@ export class TenantFlows implements TenantService {
 
   isIdle(): boolean {
     const { calls, ctx } = this.#options;
-    const hasWork = this.#mailboxes.letters > 0 || calls.count(ctx.tenant.id) > 0 || this.#timers.size > 0;
+    const hasCalls = calls.count(ctx.tenant.id) > 0 || this.#answers.size > 0;
+    const hasWork = this.#mailboxes.letters > 0 || hasCalls || this.#timers.size > 0;
     return !hasWork && this.#work.isIdle && this.#deliveries.isIdle && this.#sweeps.isIdle && this.#fetching.isIdle;
   }
 
@@ -220,6 +223,8 @@ export class TenantFlows implements TenantService {
     const { calls, ctx } = this.#options;
     const unsettled = calls.detach(ctx.tenant.id);
     for (const box of this.#mailboxes.all()) if (!box.isEmpty) unsettled.add(box.id);
+    // their calls are repeated
+    for (const { execution } of this.#answers) unsettled.add(execution);
     this.#mailboxes.clear();
     return unsettled;
   }
@@ -258,9 +263,11 @@ export class TenantFlows implements TenantService {
   /** The answer of a hosted function exists only here: it is offered until it is committed or stored. */
   async #answer(message: FlowMessage): Promise<void> {
     const { signal } = this.#over;
+    this.#answers.add(message);
     while (!signal.aborted) {
       try {
         await this.#deliveries.send(message);
+        this.#answers.delete(message);
         return;
       } catch (error) {
         this.#options.onError(error);

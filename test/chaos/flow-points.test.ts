@@ -3,7 +3,7 @@
  * checkpoint of conductors, workers and the API, one freezes, connections are lost. `npm run chaos` walks all checkpoints several times.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { FlowWalk, flowWalked } from './flow-walk.ts';
+import { FlowWalk, flowWalked } from './flows/walk.ts';
 
 let walk: FlowWalk;
 beforeAll(async () => {
@@ -22,9 +22,11 @@ it('a conductor, a worker or an API that dies at a checkpoint comes back, and ot
 
 it('a frozen conductor is taken for dead, and goes on under a new id', { timeout: 200_000 }, () => walk.freeze());
 
-it('lost connections cost nothing but time', { timeout: 200_000 }, async () => {
-  await walk.installation.terminateBackends('millrace conductor%');
-  await walk.installation.terminateBackends('millrace%', 0.5);
+it('lost connections, and a PostgreSQL that restarts, cost nothing but time', { timeout: 200_000 }, async () => {
+  await walk.loseConnections();
+  await walk.installation.restartDatabase('immediate');
+  await walk.goOn();
+  await walk.installation.restartDatabase('fast');
   await walk.goOn();
 });
 

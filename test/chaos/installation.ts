@@ -9,7 +9,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Pool } from 'pg';
-import { CallFailed, type Client, makeClient } from '../../src/http/client.ts';
+import type { Client } from '../../src/http/client.ts';
 import { machine } from '../../src/kernel/process/machine.ts';
 import { silent } from '../../src/kernel/log.ts';
 import { markCourierLost } from '../../src/control/courier-queries.ts';
@@ -21,9 +21,10 @@ import { openPool } from '../../src/postgres/pool/pool.ts';
 import type { Endpoints } from '../harness/product.ts';
 import { makeTaskFile, makeTaskFolder } from '../harness/task-folder.ts';
 import { until } from '../harness/until.ts';
+import { retryingClient } from './retrying-client.ts';
 import { faultsOf, type Plan, waitUntilQuiet } from './oracle.ts';
 import { RoleProcess } from './role-process.ts';
-import { flowFunctions, functionsOfUp } from './flow-workload.ts';
+import { flowFunctions, functionsOfUp } from './flows/workload.ts';
 import { taskFunctions } from './task-functions.ts';
 import { chaosProject, type Fan, limits } from './workload.ts';
 
@@ -32,7 +33,6 @@ const rootKey = 'the-root-key-of-the-chaos-suites';
 const settings = { fsync: 'off', full_page_writes: 'off' };
 const plain = { application: 'chaos', max: 3, allowPooler: false, onError: () => {} } as const;
 const answerWithinMs = 10_000;
-const patienceMs = 60_000;
 /** Longer than any lease, sweep or retry, and than the longest pause after repeated crashes (a minute). */
 const stalledMs = 75_000;
 
@@ -56,6 +56,7 @@ export class ChaosInstallation {
   readonly couriers: readonly RoleProcess[];
   readonly conductors: readonly RoleProcess[];
   readonly url: string;
+  readonly call: Client<Endpoints>;
   /** Direct access to the tenant's database, past all processes that are killed. */
   readonly db: Db;
   readonly #plans = new Map<string, Plan>();
@@ -64,7 +65,6 @@ export class ChaosInstallation {
   readonly #folder: string;
   readonly #control: Pool;
   readonly #pool: Pool;
-  readonly #call: Client<Endpoints>;
   #server: EmbeddedServer;
   #databaseAway = 0;
 
@@ -85,11 +85,7 @@ export class ChaosInstallation {
     this.db = onPool(this.#pool);
     const url = `http://127.0.0.1:${port}`;
     this.url = url;
-    this.#call = makeClient<Endpoints>({
-      base: url,
-      headers: { authorization: `Bearer ${rootKey}` },
-      fetch: (request) => fetch(request, { signal: AbortSignal.timeout(answerWithinMs) }),
-    });
+    this.call = retryingClient(url, rootKey);
     const env = {
       MILLRACE_HOME: home,
       MILLRACE_LOG: 'warn',
@@ -148,21 +144,6 @@ export class ChaosInstallation {
     return [this.api, ...launchers, ...this.hosts, ...this.workers, ...this.couriers, ...this.conductors];
   }
 
-  /** Calls the API, and retries while it or the database is away. Every call made here may safely be repeated. */
-  readonly call: Client<Endpoints> = ((key: never, input: never) =>
-    until(
-      `${String(key)} is answered`,
-      async () => {
-        try {
-          return { answer: await this.#call(key, input) };
-        } catch (error) {
-          if (error instanceof CallFailed && error.status < 500) throw error;
-          return undefined;
-        }
-      },
-      patienceMs,
-    ).then(({ answer }) => answer)) as Client<Endpoints>;
-
   /** One request as root, as a person would send it. */
   ask(method: string, path: string, body?: object): Promise<Response> {
     const headers = { authorization: `Bearer ${rootKey}` };
@@ -186,11 +167,11 @@ export class ChaosInstallation {
     await this.call('PUT /api/jobs/{id}/paused', { params: { id: jobId }, body: { paused } });
   }
 
-  /** Stops the server without a checkpoint, as in a crash, and starts it again. */
-  async restartDatabase(): Promise<void> {
+  /** Stops the server, `immediate` without a checkpoint, as in a crash, and starts it again. */
+  async restartDatabase(mode: 'immediate' | 'fast' = 'immediate'): Promise<void> {
     this.#databaseAway++;
     try {
-      await this.#server.stop('immediate');
+      await this.#server.stop(mode);
       this.#server = await startEmbedded({ home: this.#home, log: silent, settings });
       await this.waitForDatabase();
     } finally {
@@ -258,6 +239,15 @@ export class ChaosInstallation {
   async livingConductors(): Promise<number> {
     const { n } = await onPool(this.#control).one<{ n: number }>(sql`
       select count(*) as n from conductor where lost_at is null and beat_at > clock_timestamp() - interval '5 s'`);
+    return n;
+  }
+
+  /** Executions that wait for calls of the conductor of this process. */
+  async callsUnderWay(pid: number): Promise<number> {
+    const row = await onPool(this.#control).maybeOne<{ id: string }>(sql`
+      select id from conductor where pid = ${pid} and lost_at is null`);
+    const { n } = await this.db.one<{ n: number }>(sql`
+      select count(*) as n from execution where owner = ${row?.id ?? null} and calls > 0 and status < 3`);
     return n;
   }
 

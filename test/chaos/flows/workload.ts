@@ -25,6 +25,8 @@ const documents = {
     { wait: { on: { signal: 'go' } }, result: 'f.heard' },
     hosted('add', { result: 'f.n' }),
   ],
+  // light, for many at once
+  nap: [hosted('add', { result: 'f.n' }), { wait: '2s' }, hosted('add', { result: 'f.n' })],
   saga: [...toUndo, { wait: '100ms' }, { fail: { code: 'boom', message: 'on purpose' } }],
   map: [
     { each: [1, 2, 3, 4, 5, 6, 7, 8, 9], concurrent: 3, do: [item], result: 'f.items' },
@@ -83,6 +85,7 @@ export const flowInput = { n: 1, ticks: 0 } as const;
 /** How executions end. Fields are missing where they depend on the moment of the cancellation. */
 export const flowEnds: Readonly<Record<FlowKind, { readonly status: string; readonly fields?: object }>> = {
   hosted: { status: 'done', fields: { n: 4, ticks: 0, heard: 'early' } },
+  nap: { status: 'done', fields: { n: 3, ticks: 0 } },
   saga: { status: 'done', fields: { n: 2, ticks: 0, why: 'boom' } },
   map: { status: 'done', fields: { n: 1, ticks: 0, items: [2, 4, 6, 8, 10, 12, 14, 16, 18], late: true } },
   parent: { status: 'done', fields: { n: 2, ticks: 0, child: 2 } },
@@ -104,6 +107,12 @@ export const flowMixture: readonly FlowKind[] = [
   ...(['hosted', 'saga', 'map', 'cancelled', 'parent'] as const),
   ...(['hosted', 'people', 'workers', 'ticking', 'saga'] as const),
   ...(['hosted', 'cancelled', 'map', 'parent', 'process'] as const),
+];
+
+/** For thousands at once: all that needs no worker. */
+export const lightMixture: readonly FlowKind[] = [
+  ...Array.from({ length: 14 }, () => 'nap' as const),
+  ...(['hosted', 'saga', 'map', 'cancelled', 'parent', 'people'] as const),
 ];
 
 /** The `each` of a flow: its position in the tree, and how many items may be under way at once. */

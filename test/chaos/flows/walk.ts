@@ -1,15 +1,16 @@
 /**
- * Executions of flows under way (flow-load.ts) while an `up`, a conductor beside it and workers die at checkpoints, freeze, and lose
- * their connections. In the end nothing may be lost or doubled (flow-oracle.ts).
+ * Executions of flows under way (load.ts) while an `up`, a conductor beside it and workers die at checkpoints, freeze, and lose
+ * their connections. In the end nothing may be lost or doubled (oracle.ts).
  */
-import { type Checkpoint, checkpoints } from '../../src/app/checkpoints.ts';
-import { sql } from '../../src/kernel/sql.ts';
-import { until } from '../harness/until.ts';
-import { dieAtEach, type Dying } from './crash-walk.ts';
-import { makeDice } from './dice.ts';
-import { applyFlows, FlowLoad } from './flow-load.ts';
-import { flowFaults, waitUntilEnded } from './flow-oracle.ts';
-import { ChaosInstallation } from './installation.ts';
+import { type Checkpoint, checkpoints } from '../../../src/app/checkpoints.ts';
+import { sql } from '../../../src/kernel/sql.ts';
+import { until } from '../../harness/until.ts';
+import { dieAtEach, type Dying } from '../crash-walk.ts';
+import { makeDice } from '../dice.ts';
+import { applyFlows, FlowLoad } from './load.ts';
+import { flowFaults, waitUntilEnded } from './oracle.ts';
+import type { FlowKind } from './workload.ts';
+import { ChaosInstallation } from '../installation.ts';
 
 /** Longer than any lease, retry, or silence after which others take over. */
 const stalledMs = 75_000;
@@ -23,6 +24,7 @@ export interface FlowWalkOptions {
   readonly atOnce: number;
   /** A process dies at a random passage of its checkpoint, from the first to this one. */
   readonly passages: number;
+  readonly mixture?: readonly FlowKind[];
 }
 
 export class FlowWalk implements Dying {
@@ -41,7 +43,7 @@ export class FlowWalk implements Dying {
     this.installation = installation;
     this.options = options;
     this.dice = makeDice(options.seed);
-    this.load = new FlowLoad(installation, this.dice);
+    this.load = new FlowLoad(installation, this.dice, options.mixture);
     this.#feeding = this.load.feed(options.atOnce, this.#over.signal);
     // its failure is that of `finish`
     this.#feeding.catch(() => {});
@@ -70,13 +72,35 @@ export class FlowWalk implements Dying {
   async #dieAt(names: readonly Checkpoint[]): Promise<void> {
     const { api, conductors, workers } = this.installation;
     const some = (all: readonly Checkpoint[]) => all.filter((name) => names.includes(name));
+    const takeover = 'takeover.put';
     await Promise.all([
-      dieAtEach(this, [api, ...conductors], some(checkpoints.conductor)),
+      dieAtEach(this, [api, ...conductors], some(checkpoints.conductor.filter((name) => name !== takeover))),
       // the first worker is left alone
       dieAtEach(this, workers.slice(1), some(checkpoints.worker)),
     ]);
+    if (names.includes(takeover)) await this.#dieTakingOver(takeover);
     // separately, because nobody else gets on while the API dies at every request
     await dieAtEach(this, [api], some(checkpoints.api));
+  }
+
+  /** A conductor dies while it takes over what the `up` has left, whose next process takes over the rest. */
+  async #dieTakingOver(name: Checkpoint): Promise<void> {
+    const { api, conductors } = this.installation;
+    for (const conductor of conductors) {
+      await conductor.restart({ MILLRACE_CHECKPOINT: `${name}:2` });
+      await this.#alive(conductors.length + 1);
+      const isAtWork = async (): Promise<boolean | undefined> => (await this.installation.callsUnderWay(api.pid)) > 10;
+      await until('calls are under way', isAtWork, patienceMs);
+      await api.kill();
+      const { signal } = await conductor.ending();
+      if (signal === 'SIGKILL') this.died.add(name);
+      await Promise.all([api.restart(), conductor.restart()]);
+    }
+  }
+
+  async #alive(count: number): Promise<void> {
+    const isAlive = async (): Promise<boolean | undefined> => (await this.installation.livingConductors()) >= count;
+    await until(`${count} conductors are alive`, isAlive, patienceMs);
   }
 
   /** A conductor freezes until the other one has taken it for dead, and goes on as if nothing had happened. */
@@ -88,6 +112,29 @@ export class FlowWalk implements Dying {
     await this.goOn();
     conductor?.signal('SIGCONT');
     await until('it is back', async () => (await living()) === 2 || undefined, patienceMs);
+  }
+
+  /** All connections of the conductor, and half of all. */
+  async loseConnections(): Promise<void> {
+    await this.installation.terminateBackends('millrace conductor%');
+    await this.installation.terminateBackends('millrace%', 0.5);
+    await this.goOn();
+  }
+
+  /** PostgreSQL ends as by a crash, as by an operator, and with one of its processes. */
+  async restartDatabase(): Promise<void> {
+    for (const mode of ['immediate', 'fast'] as const) {
+      await this.installation.restartDatabase(mode);
+      await this.goOn();
+    }
+    await this.installation.crashDatabase();
+    await this.goOn();
+  }
+
+  /** Waits until so many are under way at once. */
+  async busy(count: number): Promise<void> {
+    const isBusy = async (): Promise<boolean | undefined> => (await this.load.underWay()) >= count || undefined;
+    await Promise.race([until(`${count} are under way`, isBusy, 2 * patienceMs), this.#feeding]);
   }
 
   /** Waits until further executions have ended. */

@@ -1,16 +1,16 @@
 /**
- * The conditions that executions of flows (flow-workload.ts) must meet when all have ended: each has ended as it would have without any
+ * The conditions that executions of flows (workload.ts) must meet when all have ended: each has ended as it would have without any
  * fault, its commits are one chain (I9), each message had one effect, no timer was early (I10), nothing left before its commit,
  * compensations ran once and last first, maps kept their limit, and nothing is left over.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import type { Delta } from '../../src/flows/interpreter/delta.ts';
-import { foldDeltas } from '../../src/flows/interpreter/delta.ts';
-import type { FlowNode } from '../../src/flows/interpreter/state.ts';
-import { type Db, sql } from '../../src/kernel/sql.ts';
-import type { FlowLoad } from './flow-load.ts';
-import { flowEnds, type FlowKind, flowMaps } from './flow-workload.ts';
+import type { Delta } from '../../../src/flows/interpreter/delta.ts';
+import { foldDeltas } from '../../../src/flows/interpreter/delta.ts';
+import type { FlowNode } from '../../../src/flows/interpreter/state.ts';
+import { type Db, sql } from '../../../src/kernel/sql.ts';
+import type { FlowLoad } from './load.ts';
+import { flowEnds, type FlowKind, flowMaps } from './workload.ts';
 
 interface Commit {
   readonly rev: number;
