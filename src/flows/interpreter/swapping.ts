@@ -53,7 +53,8 @@ function refusalOfSwapped(
   if (isTop && (phase === 'close' || phase === 'undo' || role === 'undo'))
     return { code: 'too_late', detail: `the node ${nid} is being closed` };
   const isAtWork = memory['isSent'] === true || memory['isAwaited'] === true;
-  if (isAtWork && !force) return { code: 'task_running', detail: `a task is under way at the node ${nid}; force cancels it` };
+  if (isAtWork && !force)
+    return { code: 'task_running', detail: `a task is under way at the node ${nid}; force cancels it` };
   return undefined;
 }
 

@@ -22,8 +22,7 @@ export function Incidents({ execution: { id, incidents, tree } }: { readonly exe
               <Link href={`/executions/${id}?node=${encodeURIComponent(node)}`} title={path}>
                 {names.ofNode(node).title || path}
               </Link>{' '}
-              failed <Age at={since} />:{' '}
-              <strong>{code}</strong> {message === code ? '' : message}
+              failed <Age at={since} />: <strong>{code}</strong> {message === code ? '' : message}
             </span>
             {mayOperate ? (
               <span className="incident-actions">

@@ -107,8 +107,8 @@ function NoFlows() {
   return (
     <Empty title="No flows yet">
       <p>
-        A flow says which steps follow each other: tasks, decisions of people, waits, and what to do when one fails. Write
-        one under “New flow”, or apply a file with <Command>millrace flow apply -f expense.yaml</Command>.
+        A flow says which steps follow each other: tasks, decisions of people, waits, and what to do when one fails.
+        Write one under “New flow”, or apply a file with <Command>millrace flow apply -f expense.yaml</Command>.
       </p>
     </Empty>
   );

@@ -133,7 +133,10 @@ function explainPerson(step: WaitingStep, item: OpenItem | undefined): Finding {
     claimed_by: item?.claimed_by ?? null,
     due_at: item?.due_at ?? null,
   };
-  const next = item === undefined ? undefined : `millrace workitems answer ${item.id} FIELD=VALUE; its form: millrace workitems show ${item.id}`;
+  const next =
+    item === undefined
+      ? undefined
+      : `millrace workitems answer ${item.id} FIELD=VALUE; its form: millrace workitems show ${item.id}`;
   return finding('waits_for_person', message, data, next);
 }
 
