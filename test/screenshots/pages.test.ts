@@ -16,7 +16,16 @@ import { seed, type Seeded } from '../harness/realistic/seed.ts';
 const folder = fileURLToPath(new URL('../../screenshots', import.meta.url));
 /** Those that the README shows are kept with it. */
 const kept = fileURLToPath(new URL('../../docs/screenshots', import.meta.url));
-const best = new Set(['home', 'graph', 'grid', 'run-failed-dark', 'definition', 'timeline-dark']);
+const best = new Set([
+  'home',
+  'graph',
+  'grid',
+  'run-failed-dark',
+  'definition',
+  'timeline-dark',
+  'execution-step',
+  'execution-timeline-dark',
+]);
 
 type Everything = Seeded & { readonly bus: SeededBus; readonly flows: SeededFlows };
 
@@ -141,12 +150,12 @@ const shots: readonly Shot[] = [
   { name: 'flows', path: () => '/flows', shows: 'A manager decides; after a week the finance leads are asked' },
   { name: 'flow', path: () => '/flows/quick', shows: 'batch-7-0' },
   { name: 'flow-steps', path: () => '/flows/order/steps', shows: 'reserve-stock' },
-  { name: 'flow-versions', path: () => '/flows/order/versions', shows: /newest/ },
+  { name: 'flow-versions', path: () => '/flows/order/versions', shows: /lines added/ },
   { name: 'flow-definition', path: () => '/flows/order/definition', shows: 'reserve-stock' },
   { name: 'new-flow', path: () => '/flows/new', shows: 'New flow' },
   { name: 'executions', path: () => '/executions', shows: 'order-4711' },
   { name: 'execution', path: order(), shows: 'reserve-stock' },
-  { name: 'execution-history', path: order('?view=history'), shows: /launch/ },
+  { name: 'execution-history', path: order('?view=history'), shows: 'Launched' },
   { name: 'execution-timeline', path: order('?view=timeline'), shows: 'invoice' },
   { name: 'execution-data', path: order('?view=data'), shows: /Fisher/ },
   { name: 'execution-why', path: order('?view=why'), shows: /mailbox full/ },
@@ -156,7 +165,7 @@ const shots: readonly Shot[] = [
     path: order(),
     shows: 'reserve-stock',
     act: async (page) => {
-      await page.getByRole('row', { name: /invoice/ }).click();
+      await page.getByRole('treeitem', { name: /invoice/ }).click();
       await page
         .getByText(/mailbox full/)
         .first()

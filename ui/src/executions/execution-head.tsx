@@ -80,6 +80,7 @@ function ExecutionFacts({ execution }: Pick<Props, 'execution'>) {
     labels,
     owner,
     early,
+    is_busy: isBusy,
     created_at: createdAt,
     updated_at: updatedAt,
     ended_at: endedAt,
@@ -114,7 +115,7 @@ function ExecutionFacts({ execution }: Pick<Props, 'execution'>) {
           {early.total.toLocaleString('en')}: {early.names.slice(0, 3).join(', ')}
         </Fact>
       )}
-      {owner?.alive === false ? <Fact term="Conductor">gone; another one takes over</Fact> : null}
+      {owner?.alive === false && isBusy ? <Fact term="Conductor">gone; another one takes over</Fact> : null}
       <Fact term="Called">
         <Link href={`/executions?parent=${id}`}>executions</Link>
       </Fact>

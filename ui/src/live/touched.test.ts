@@ -19,6 +19,17 @@ test('a new document touches the written data of the job', () => {
   expect(soon).toEqual(expect.arrayContaining([keys.jobWritten('j'), keys.jobs, keys.audit]));
 });
 
+test('an execution touches itself, and later the lists that have it or count it', () => {
+  const counts = [keys.executions, keys.flows, keys.overview];
+  expect(touchedBy({ executions: ['e'] })).toEqual({ soon: [keys.execution('e')], later: counts });
+  expect(touchedBy({ anyExecution: true })).toEqual({ soon: [['execution']], later: counts });
+});
+
+test('work items and flows touch their lists', () => {
+  expect(touchedBy({ workitems: true })).toEqual({ soon: [keys.workitems], later: [] });
+  expect(touchedBy({ flows: true }).soon).toEqual([keys.flows, keys.search]);
+});
+
 test('who missed too much reads all again', () => {
   expect(touchedBy({ all: true })).toEqual({ soon: [[]], later: [] });
 });

@@ -8,9 +8,10 @@ interface Touched {
   readonly later: readonly QueryKey[];
 }
 
-/** The beginnings of names that stand for all jobs and all runs. */
+/** The beginnings of names that stand for all jobs, all runs and all executions. */
 const anyJob: QueryKey = [keys.jobState('')[0]];
 const anyRun: QueryKey = [keys.run('')[0]];
+const anyExecution: QueryKey = [keys.execution('')[0]];
 const everything: QueryKey = [];
 const sums: readonly QueryKey[] = [
   keys.jobs,
@@ -28,8 +29,9 @@ const clocked: readonly QueryKey[] = [keys.overview, keys.activity, anyJob, keys
 
 export function touchedBy(digest: DigestMessage): Touched {
   if (digest.all) return { soon: [everything], later: [] };
-  const { jobs = [], runs = [], written = [] } = digest;
+  const { jobs = [], runs = [], written = [], executions = [] } = digest;
   const hasRun = digest.many === true || jobs.length + runs.length > 0;
+  const hasExecution = digest.anyExecution === true || executions.length > 0;
   return {
     soon: [
       ...(digest.many ? [anyJob] : jobs.map((id) => keys.jobState(id))),
@@ -37,6 +39,9 @@ export function touchedBy(digest: DigestMessage): Touched {
       ...(hasRun && runs.length === 0 ? [anyRun] : runs.map((id) => keys.run(id))),
       ...written.flatMap((id) => [keys.jobWritten(id), keys.jobState(id)]),
       ...(written.length > 0 ? [keys.jobs, keys.search] : []),
+      ...(digest.anyExecution ? [anyExecution] : executions.map((id) => keys.execution(id))),
+      ...(digest.workitems ? [keys.workitems] : []),
+      ...(digest.flows ? [keys.flows, keys.search] : []),
       ...(digest.pools ? [keys.pools] : []),
       ...(digest.projects ? [keys.projects, keys.jobs, keys.stash, keys.search] : []),
       ...(digest.people ? [keys.audit] : []),
@@ -45,6 +50,7 @@ export function touchedBy(digest: DigestMessage): Touched {
     ],
     later: [
       ...(hasRun ? sums : []),
+      ...(hasExecution ? [keys.executions, keys.flows, keys.overview] : []),
       ...(digest.fleet || digest.late ? [keys.overview] : []),
       ...(digest.minute ? clocked : []),
     ],

@@ -154,6 +154,7 @@ describe('why an execution waits', () => {
   it('for many items at once, in one reason that counts them', async () => {
     const { why } = await explained('many', 'waits_for_function');
     expect(why.reasons.map(({ code }) => code)).toEqual(['waits_for_function', 'launched']);
+    expect(why.reasons[0]?.message).toMatch(/^never \(steps\[0\]\.do\[0\]\) waits for the function never/);
     expect(why.reasons[0]).toMatchObject({
       message: textWith('; 2 other items of it do so too'),
       data: { alike: 2 },
@@ -179,6 +180,7 @@ describe('why an execution waits', () => {
       'launched',
     ]);
     expect(why.reasons[0]?.message).toMatch(/^it is paused since 2.*, by key:operator$/);
+    expect(why.summary).toMatch(/ is paused: since 2\S+, by key:operator; 1 message /);
     expect(why.next).toBe(`millrace flow resume ${id}`);
   });
 

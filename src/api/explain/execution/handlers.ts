@@ -70,9 +70,10 @@ const tenantOff = finding(
 
 async function explainPause(ctx: ApiContext, id: string): Promise<Finding> {
   const act = await findLastEvent(ctx.db, id, 'execution.paused');
-  const since = act === undefined ? '' : ` since ${formatTime(act.at)}, by ${act.actor ?? 'someone'}`;
+  const since = act === undefined ? '' : `since ${formatTime(act.at)}, by ${act.actor ?? 'someone'}`;
   const data = { actor: act?.actor ?? null, at: act?.at ?? null };
-  return finding('execution_paused', `it is paused${since}`, data, `millrace flow resume ${id}`);
+  const own = finding('execution_paused', `it is paused ${since}`.trim(), data, `millrace flow resume ${id}`);
+  return { ...own, brief: since };
 }
 
 /** Messages that are stored, or wait in a paused or busy execution. */

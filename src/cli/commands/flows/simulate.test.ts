@@ -40,10 +40,8 @@ describe('millrace flow test', () => {
     expect(happenings(ran)).toHaveLength(201);
     expect(happenings(ran)[100]).toMatch(/^\s+… 10,\d\d\d more; --json has all$/);
     expect(happenings(ran).at(-1)).toBe('done: null');
-    const whole = JSON.parse((await tryOut(['-', '--skip', '1h', '--json'], { stdin: often })).stdout) as {
-      timeline: unknown[];
-    };
-    expect(whole.timeline.length).toBeGreaterThan(10_000);
+    const whole: unknown = JSON.parse((await tryOut(['-', '--skip', '1h', '--json'], { stdin: often })).stdout);
+    expect(whole).toHaveProperty('timeline.10000');
   });
 
   it('An answer that comes before its question names the tasks that are open.', async () => {

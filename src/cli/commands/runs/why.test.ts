@@ -197,12 +197,12 @@ describe('why of an execution', () => {
     expect(calls.map((call) => call.split('/')[3])).toEqual(['run', 'execution', 'execution']);
   });
 
-  it('An id of neither has the error of the run', async () => {
+  it('An id of neither is found nowhere', async () => {
     const { env } = await start({ ...explained, 'GET /api/explain/execution/{id}': missing });
     expect(await shell(['why', run], { env })).toEqual({
       code: 5,
       stdout: '',
-      stderr: 'error: there is no such run\n',
+      stderr: `error: there is no run and no execution ${run}\n`,
     });
   });
 });

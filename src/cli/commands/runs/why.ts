@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { type CallAnswer, CallFailed } from '../../../http/client.ts';
 import type { explainEndpoints } from '../../../api/explain/endpoints.ts';
+import { MillraceError } from '../../../errors.ts';
 import { isId } from '../../../kernel/id.ts';
 import { UsageError } from '../../session/exit.ts';
 import { examples } from '../../session/flags.ts';
@@ -129,13 +130,13 @@ function whyExecution(server: Server, id: string): Promise<Explanation> {
   return server.tenant('GET /api/explain/execution/{id}', { params: { id } });
 }
 
-/** An id that is not of a run may be of an execution. If it is neither, the error is the one about the run. */
+/** An id that is not of a run may be of an execution. */
 function orExecution(server: Server, id: string): (error: unknown) => Promise<Explanation> {
   const isMissing = (error: unknown): boolean => error instanceof CallFailed && error.status === 404;
   return async (error) => {
     if (!isMissing(error)) throw error;
     return whyExecution(server, id).catch((other: unknown) => {
-      throw isMissing(other) ? error : other;
+      throw isMissing(other) ? new MillraceError('not_found', `there is no run and no execution ${id}`) : other;
     });
   };
 }
