@@ -7,30 +7,16 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { seriousFaults } from '../harness/axe.ts';
+import { faultsByDayAndNight } from '../harness/axe.ts';
 import { startBrowser } from '../harness/browser.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
+import { approval } from '../harness/realistic/approval.ts';
 import { flowArgs, seedFlows, type SeededFlows } from '../harness/realistic/flows.ts';
 import { needs } from '../harness/services.ts';
 import { type SignedIn, signIn } from '../harness/signed-in.ts';
 import { until } from '../harness/until.ts';
 
 const patienceMs = 30_000;
-
-/** As in the tutorial, with a function that fails: there is no mail in its folder. */
-const approval = `flow: approval
-description: A manager decides
-steps:
-- task: approve
-  human: {assignee: $(f.manager), title: Expense $(f.id), form: {approved: boolean, comment: text}}
-  result: f.decision
-- if: f.decision.approved
-  then: [{task: invoice, with: {to: bank, folder: /nowhere}, result: f.payment}]
-  else: [{task: tell, with: {why: $(f.decision.comment)}}]
-- wait: {on: {signal: booked}}
-  result: f.booking
-- set: {f.closed: true}
-`;
 
 describe.skipIf(!needs('chromium'))('flows in the web interface', () => {
   let product: Product;
@@ -67,15 +53,7 @@ describe.skipIf(!needs('chromium'))('flows in the web interface', () => {
   const start = async (flow: string, input: unknown): Promise<string> =>
     (await product.call('POST /api/executions', { body: { flow, input } })).id;
 
-  /** By day and by night. */
-  async function expectAccessible(of: Page = page): Promise<void> {
-    const faults: string[] = [];
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await of.emulateMedia({ colorScheme });
-      faults.push(...(await seriousFaults(of)).map((fault) => `${colorScheme}: ${fault}`));
-    }
-    expect(faults).toEqual([]);
-  }
+  const expectAccessible = async (of = page): Promise<void> => expect(await faultsByDayAndNight(of)).toEqual([]);
 
   it('the start page counts executions with incidents, and leads to the step that failed', async () => {
     await page.getByRole('link', { name: '1 incident' }).waitFor();
@@ -103,10 +81,7 @@ describe.skipIf(!needs('chromium'))('flows in the web interface', () => {
     await tab('New flow');
     const editor = page.getByRole('textbox', { name: 'Flow document' });
     await editor.fill(approval.replace('task: approve', 'tusk: approve'));
-    await page
-      .getByText(/has no verb|tusk/)
-      .first()
-      .waitFor();
+    await page.getByText('has no verb').first().waitFor();
     expect(await button('Create flow').isDisabled()).toBe(true);
     await editor.fill(approval);
     await page.getByText('No faults').waitFor();
@@ -173,20 +148,14 @@ describe.skipIf(!needs('chromium'))('flows in the web interface', () => {
     await button('Release').click();
     await page.getByText('Nobody has claimed it.').waitFor();
     await button('Send answer').click();
-    await page
-      .getByText(/^Choose yes or no/)
-      .first()
-      .waitFor();
+    await page.getByText('Choose yes or no').waitFor();
     await page.getByRole('radio', { name: 'Yes' }).check();
     await page.getByRole('textbox', { name: /Comment/ }).fill('well spent');
     await button('Send answer').click();
     await page.getByText('Answered. The flow goes on.').waitFor();
     // the function invoice fails, which nothing handles: the other page says so by itself
     await watcher.getByRole('status').getByText('incident').waitFor({ timeout: patienceMs });
-    await watcher
-      .getByRole('region', { name: 'Incidents' })
-      .getByText(/^invoice failed/)
-      .waitFor({ timeout: patienceMs });
+    await watcher.getByText('the mail server refuses the message').first().waitFor({ timeout: patienceMs });
     await watcher.close();
   });
 
@@ -223,7 +192,6 @@ describe.skipIf(!needs('chromium'))('flows in the web interface', () => {
     await page.getByRole('link', { name: '1', exact: true }).click();
     await page.getByText(/^As at revision 1 of \d+$/).waitFor();
     await step(/approve.*somebody to answer/).waitFor();
-    expect(param('rev')).toBe('1');
     await expectAccessible();
     await tab('Back to now');
     await step(/wait.*signal booked/).waitFor();
@@ -279,10 +247,7 @@ describe.skipIf(!needs('chromium'))('flows in the web interface', () => {
       .getByRole('textbox', { name: 'Steps that replace it, as YAML' })
       .fill('- set: {f.decision: {approved: false, comment: too late}}\n');
     // a person is at it: that must not be ended by chance
-    await dialog()
-      .getByRole('alert')
-      .getByText(/a task is under way at the node .*; force cancels it/i)
-      .waitFor();
+    await dialog().getByRole('alert').getByText('; force cancels it').waitFor();
     // the browser logs that, and that the answered work item is gone
     for (const fault of root.faults.splice(0)) expect(fault).toMatch(/409|410/);
     expect(await dialog().getByRole('button', { name: 'Patch', exact: true }).isDisabled()).toBe(true);
@@ -301,7 +266,6 @@ describe.skipIf(!needs('chromium'))('flows in the web interface', () => {
     await open(`/executions/${seeded.order}`);
     await step(/task ship/).click();
     await page.getByText('packing order 4711').waitFor();
-    await page.getByRole('link', { name: 'Open the run' }).waitFor();
     await expectAccessible();
     await writeFile(join(seeded.folder, 'shipped'), '');
     await writeFile(join(seeded.folder, 'pictures'), '');
@@ -323,9 +287,7 @@ describe.skipIf(!needs('chromium'))('flows in the web interface', () => {
 
   it('cancelling asks first, undoes what was done, and the page shows it', async () => {
     await page.getByRole('main').getByRole('button', { name: 'Cancel', exact: true }).click();
-    await dialog()
-      .getByText(/completed steps with undo are undone/)
-      .waitFor();
+    await dialog().getByText('completed steps with undo are undone').waitFor();
     await expectAccessible();
     await act('Cancel execution');
     await status('cancelled');

@@ -17,3 +17,13 @@ export async function seriousFaults(page: Page): Promise<string[]> {
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(({ id, impact, targets }) => `${id} (${impact}): ${targets.join('; ')}`);
 }
+
+/** Of a page that follows the colours that the system prefers. */
+export async function faultsByDayAndNight(page: Page): Promise<string[]> {
+  const faults: string[] = [];
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    faults.push(...(await seriousFaults(page)).map((fault) => `${colorScheme}: ${fault}`));
+  }
+  return faults;
+}
