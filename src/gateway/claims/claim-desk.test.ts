@@ -67,21 +67,21 @@ function poll(
 }
 /** The scheduler reports no ready runs. Otherwise the tenant would be asked to be sure, and get a share of the places. */
 const quiet = (tenant: TestTenant) => writeSchedulerStatus(fleet, tenant, { ready: false });
-/** Waits until this many claims have found nothing. */
+/** Waits until this many claims have begun. */
 const asked = (times: number) => until('it was asked', () => fleet.asked.length >= times || undefined);
 const tenantsOf = (runs: readonly ClaimedRun[]): string[] => runs.map((run) => run.tenant_name);
 
 /** A poll that ends while its claim is under way. Returns a function that lets the claim continue. */
 async function leftBehind(): Promise<() => void> {
-  let letGo = (): void => {};
+  let letGo: (() => void) | undefined;
   fleet.gate = () => new Promise((resolve) => (letGo = resolve));
   const stop = new AbortController();
   const ended = poll({}, stop.signal);
-  await asked(1);
+  const isHeld = await until('its answer is held back', () => letGo);
   stop.abort();
   expect(await ended).toEqual([]);
   fleet.gate = async () => {};
-  return letGo;
+  return isHeld;
 }
 
 /** A poll that ends once all tenants have answered that they have no runs. */
@@ -291,10 +291,15 @@ describe('polls for lanes without ready runs', () => {
   it('a poll asks again if a hint arrived during the claim that found nothing', async () => {
     let letGo = (): void => {};
     const answered = new Promise<void>((resolve) => (letGo = resolve));
-    fleet.gate = () => answered;
+    let hasLooked = false;
+    fleet.gate = (line) => {
+      hasLooked ||= line.startsWith('claim a');
+      return answered;
+    };
     const stop = new AbortController();
     const first = poll({}, stop.signal);
-    await asked(1);
+    // a claim that is still on its way would find the run, and keep it for the worker that has left
+    await until('a claim has found nothing', () => hasLooked || undefined);
     stop.abort();
     await first;
     desk.ready(a.row.id);
