@@ -44,8 +44,13 @@ interface Walk extends Dying {
 const maxPassageMs = 120_000;
 /** Checkpoints that are passed only when workers are lost; they come last. */
 const lastOnes: readonly Checkpoint[] = ['leases.sweep', 'leases.swept'];
-/** Passed only once per process, or once a minute. */
-const onceOnly: ReadonlySet<Checkpoint> = new Set(['scheduler.locked', 'housekeeping.pass', 'housekeeping.passed']);
+/** Passed only once per process, once a minute, or for each other process that dies. */
+const onceOnly: ReadonlySet<Checkpoint> = new Set([
+  'scheduler.locked',
+  'housekeeping.pass',
+  'housekeeping.passed',
+  'couriers.scrubbed',
+]);
 
 export async function crashWalk(options: WalkOptions): Promise<Walked> {
   const installation = await ChaosInstallation.start({ hosts: 2, workers: 2, leaseMs: 3_000 });

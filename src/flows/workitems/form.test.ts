@@ -1,5 +1,6 @@
 /** Forms of human tasks: every fault of a form and of an answer is found, and defaults complete an answer. */
 import { expect, it } from 'vitest';
+import { textWith } from '../../../test/harness/expected.ts';
 import type { Json, JsonObject } from '../json.ts';
 import { checkAnswer, findFormFaults, formLimits } from './form.ts';
 
@@ -41,8 +42,8 @@ it.each(badForms)('the fault of the form %j is found at %s', (bad, path, message
 
 it('a form lists all its faults, and has a limited number of fields', () => {
   expect(findFormFaults({ a: 'bool', b: 'str', c: [] })).toHaveLength(3);
-  const many = Object.fromEntries(Array.from({ length: formLimits.fields + 1 }, (_, i) => [`f${i}`, 'text']));
-  expect(findFormFaults(many)).toMatchObject([{ path: '' }]);
+  const many = Object.fromEntries(Array.from({ length: formLimits.fields + 1 }, (_, i) => [`f${i}`, 'bool']));
+  expect(findFormFaults(many)).toEqual([{ path: '', message: textWith('fields; split the task') }]);
 });
 
 it('texts with expressions are not judged before they are evaluated', () => {

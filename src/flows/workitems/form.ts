@@ -38,12 +38,9 @@ export function findFormFaults(form: Json): Fault[] {
   if (isExpression(form)) return [];
   if (!isObject(form)) return [fault([], 'must be a mapping of fields, such as {approved: boolean, comment: text}')];
   const entries = Object.entries(form);
-  const tooMany =
-    entries.length > formLimits.fields ? [fault([], `has more than ${formLimits.fields} fields; split the task`)] : [];
-  return [
-    ...tooMany,
-    ...entries.flatMap(([name, field]) => [...findNameFaults(name), ...findFieldFaults(name, field)]),
-  ];
+  if (entries.length > formLimits.fields)
+    return [fault([], `has more than ${formLimits.fields} fields; split the task`)];
+  return entries.flatMap(([name, field]) => [...findNameFaults(name), ...findFieldFaults(name, field)]);
 }
 
 /** A field of a form, for those who draw it. */
