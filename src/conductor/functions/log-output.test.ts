@@ -9,8 +9,8 @@ it('Of what a function prints, the first 64 KiB are logged, and one line says th
     warn: (fields: unknown) => void warnings.push(fields as object),
   };
   const output = logOutput(log, { function: 'prints' });
-  output.write('out', Buffer.from('hello\n'));
-  for (let i = 0; i < 1_000; i++) output.write('out', Buffer.alloc(50_000, 'x'));
+  void output.write('out', Buffer.from('hello\n'));
+  for (let i = 0; i < 1_000; i++) void output.write('out', Buffer.alloc(50_000, 'x'));
   expect([infos[0], infos.join('').length]).toEqual(['hello', 64 * 1024 - 1]);
   expect(warnings).toEqual([{ function: 'prints', maxLoggedBytes: 64 * 1024 }]);
 });

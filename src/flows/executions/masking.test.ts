@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { mask, maskSealed } from './masking.ts';
+import { mask, maskerOf, maskSealed } from './masking.ts';
 
 const flow = { sealed: ['f.card.number', 'f.pin'] };
 
@@ -16,7 +16,7 @@ it('A sealed field is masked at its place, in copies of fields, and where a task
 
 it('A value without the fields is masked by those of the execution.', () => {
   const fields = { card: { number: '4929 8801' }, pin: 8_801 };
-  expect(maskSealed(flow, { echo: ['4929 8801', 8_801, 8_802] }, fields)).toEqual({ echo: [mask, mask, 8_802] });
+  expect(maskerOf(flow, [fields])({ echo: ['4929 8801', 8_801, 8_802] })).toEqual({ echo: [mask, mask, 8_802] });
 });
 
 it('A flow without sealed fields shows everything.', () => {
@@ -26,7 +26,7 @@ it('A flow without sealed fields shows everything.', () => {
 
 it('A sealed text is masked inside of JSON, where it is written with escapes.', () => {
   const fields = { card: { number: 'say "4929"' } };
-  expect(maskSealed(flow, { text: JSON.stringify(fields) }, fields)).toEqual({ text: `{"card":{"number":"${mask}"}}` });
+  expect(maskerOf(flow, [fields])({ text: JSON.stringify(fields) })).toEqual({ text: `{"card":{"number":"${mask}"}}` });
 });
 
 it('Among very many sealed values, every text is masked as a whole.', () => {

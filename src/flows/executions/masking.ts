@@ -8,21 +8,27 @@ export const mask = '•••';
 const minSecretChars = 4;
 const minSecretNumber = 1_000;
 
+/** An execution, or a value of it, as people may see it. */
+export function maskSealed<T>(flow: Pick<Flow, 'sealed'>, value: T): T {
+  return maskerOf(flow, [value])(value);
+}
+
 /**
  * Replaces the values of sealed fields in any value that may hold some: a state, a delta, an input. They are found by their path inside
- * any object, because frames, undo entries and inputs hold copies of fields, and by their value, because tasks get them under other
- * names. `fields`: the fields of the execution, if the value itself does not hold them.
+ * any object, because frames, compensations and inputs hold copies of fields, and by their value, because tasks get them under other
+ * names. `sources`: where the fields are, as a delta holds only those that it changes.
  */
-export function maskSealed<T>(flow: Pick<Flow, 'sealed'>, value: T, fields: JsonObject = {}): T {
-  if (flow.sealed.length === 0) return value;
+export function maskerOf(flow: Pick<Flow, 'sealed'>, sources: readonly unknown[]): <T>(value: T) => T {
+  if (flow.sealed.length === 0) return (value) => value;
   const paths = flow.sealed.map((path) => path.replace(/^f\./, '').split('.'));
   const secrets = new Set<string | number>();
-  collectSecrets(fields, paths, secrets);
-  collectSecrets(value as Json, paths, secrets);
+  for (const source of sources) collectSecrets(source as Json, paths, secrets);
   const texts = [...new Set([...secrets].flatMap(writtenForms))];
-  const isCostly = texts.length * (sizeOf(value as Json, maxSearches) / charsOfSearch) > maxSearches;
-  const maskText = isCostly ? () => mask : (text: string) => replaceAll(text, texts);
-  return new Masking(paths, secrets, maskText).mask(value as Json) as T;
+  return <T>(value: T) => {
+    const isCostly = texts.length * (sizeOf(value as Json, maxSearches) / charsOfSearch) > maxSearches;
+    const maskText = isCostly ? () => mask : (text: string) => replaceAll(text, texts);
+    return new Masking(paths, secrets, maskText).mask(value as Json) as T;
+  };
 }
 
 /** A search for one secret in so many characters counts as one. With more searches than that, every text is masked as a whole. */

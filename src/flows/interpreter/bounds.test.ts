@@ -136,4 +136,10 @@ describe('much at once', () => {
     const world = launched([{ loop: [{ set: { 'f.n': '$([f.n])' } }] }], { n: 0 });
     expect(incidents(world)).toEqual(['too_large']);
   });
+
+  it('A computed time is at most a thousand years away.', () => {
+    const waits = ['$(1e15)', '$(1e308)', '$(-1)', '$(duration("9000000h"))'].map((wait) => launched([{ wait }]));
+    expect(waits.map(incidents)).toEqual(waits.map(() => ['expression_error']));
+    expect(launched([{ wait: '$(3e10)' }]).timers).toHaveLength(1);
+  });
 });
