@@ -167,7 +167,7 @@ export const attacks: readonly Attack[] = [
     what: 'steps of executions are replaced by large ones, and these are forked and read',
     work: async (by) => {
       const id = await by.start([{ wait: '1h' }, { set: { ret: 1 } }]);
-      const swap = { 'steps[1]': many(2_000, (i) => ({ set: { 'f.x': `$(now == now && ${i} > 1)` } })) };
+      const swap = { 'steps[1]': many(1_000, (i) => ({ set: { 'f.x': `$(now == now && ${i} > 1)` } })) };
       expect((await by.send('PATCH', `/api/executions/${id}`, { swap })).status).toBe(200);
       const forks = await Promise.all(many(6, () => by.send('POST', `/api/executions/${id}/fork`, {})));
       await Promise.all(many(10, () => by.send('GET', `/api/executions/${id}`)));
