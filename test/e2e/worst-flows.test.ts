@@ -70,7 +70,11 @@ async function expectNobodyNotices(attack: () => Promise<void>): Promise<void> {
   const launches: number[] = [];
   const work = async (): Promise<void> => {
     const other = watchOtherTenant();
-    await attack().finally(async () => launches.push(await other.stop()));
+    try {
+      await attack();
+    } finally {
+      launches.push(await other.stop());
+    }
   };
   const waitMs = await measureBlocking(watched, work, longestWaitMs);
   const figures = {

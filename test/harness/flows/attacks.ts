@@ -12,7 +12,10 @@ export interface Attack {
 
 const large = 'x'.repeat(1_000_000);
 const ten = (name: string): string => `[${many(10, () => name).join()}]`;
-const doubled = `[1]${[...'abcdefghi'].map((name) => `.map(${name}, ${ten(name)})`).join('')}`;
+const doubled = `[1]${'abcdefghi'
+  .split('')
+  .map((name) => `.map(${name}, ${ten(name)})`)
+  .join('')}`;
 const costly = [
   doubled,
   `string(${doubled})`,
