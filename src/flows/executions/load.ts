@@ -1,8 +1,8 @@
 /** Loads executions: the newest snapshot of each, and the deltas since. One statement reads all of them, at one moment. */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { EngineContext } from '../../contract/context.ts';
 import type { Execution } from '../../contract/flows.ts';
+import { Slices } from '../../kernel/process/slices.ts';
 import { type Db, onPool, sql } from '../../kernel/sql.ts';
 import { uuidArray } from '../../postgres/binary-array.ts';
 import { type Delta, foldDeltas } from '../interpreter/delta.ts';
@@ -57,12 +57,13 @@ export async function fetchExecutions(ctx: Reading, ids: readonly string[]): Pro
   const rows = await readRows(db, ids);
   const flows = await flowsOf(ctx, rows);
   const executions: Execution[] = [];
+  const slices = new Slices();
   for (const row of rows) {
     const base = flows.get(versionOf(row));
     if (base === undefined) continue;
     const flow = row.own_document === null ? base : withOwnDocument(ctx.pool, base, row.id, row.own_document);
-    if (row.own_document !== null) await parseInTurn(flow);
     executions.push(toExecution(ctx, row, flowOfRow(row, flow)));
+    if (slices.isOver) await slices.pause();
   }
   return executions;
 }
@@ -98,10 +99,13 @@ export async function flowsOf(
   const byVersion = new Map(rows.map((row) => [versionOf(row), row] as const));
   const documents = await documentsFor(pool, byVersion);
   const flows = new Map<string, LoadedFlow>();
+  const slices = new Slices();
   for (const [key, row] of byVersion) {
     const flow = loadFlow(row, documents.get(key));
     flows.set(key, flow);
-    await parseInTurn(flow);
+    // parsing a large one takes 100 ms, and many may be asked for at once
+    functionsOf(flow);
+    if (slices.isOver) await slices.pause();
   }
   return flows;
 }
@@ -138,13 +142,6 @@ export function withOwnDocument(
   const kept = documentsOf(pool);
   const key = `${execution}/${rev}`;
   return withDocument(base, kept.get(key) ?? kept.keep(key, document, charsOf(document)));
-}
-
-/** Parsing a large document takes 100 ms, and many may be asked for at once: others have their turn after each. */
-async function parseInTurn(flow: LoadedFlow): Promise<void> {
-  const startedAt = performance.now();
-  functionsOf(flow);
-  if (performance.now() - startedAt > 5) await nextTurn();
 }
 
 function toExecution({ secrets }: Reading, row: ExecutionRow, flow: LoadedFlow): Execution {
