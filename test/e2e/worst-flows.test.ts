@@ -90,7 +90,7 @@ async function expectNobodyNotices(attack: () => Promise<void>): Promise<void> {
 
 const documents: Readonly<Record<string, () => object>> = {
   '5,000 steps': () => ({ steps: many(4_998, (i) => ({ set: { 'f.x': `$(f.n + ${i})` } })) }),
-  'a megabyte of expressions': () => ({ steps: many(900, () => ({ set: { 'f.x': `$(${'f.n+'.repeat(270)}1)` } })) }),
+  'a megabyte of expressions': () => ({ steps: many(900, () => ({ set: { 'f.x': `$([${'f.n,'.repeat(270)}1])` } })) }),
   'expressions within expressions': () => ({ steps: many(900, () => ({ set: { 'f.x': `$(${'('.repeat(500)}` } })) }),
   'steps within steps': () => ({ steps: [many(900, () => 0).reduce<unknown>((step) => ({ sequence: [step] }), 0)] }),
   '20,000 labels': () => ({ steps: [], labels: Object.fromEntries(many(20_000, (i) => [`l${i}`, '$(input)'])) }),

@@ -230,7 +230,7 @@ class Result {
     this.#chars += chars;
     checkChars(this.#chars);
     this.#fuel.resultChars += chars;
-    this.#fuel.spend(chars / 32);
+    this.#fuel.spend(chars / 64);
   }
 }
 
