@@ -2,7 +2,8 @@
  * The calls of hosted functions that are under way in this process.
  *
  * 1. A key is called once at a time: a repetition, such as after a pause of its tenant, waits for the call under way.
- * 2. At most `maxCalls` at once; tenants with more take turns.
+ * 2. At most `maxCalls` at once; tenants with more take turns. One tenant alone gets all but one in 32 of the places, so that functions
+ *    that do not return keep no other tenant waiting.
  * 3. An answer whose tenant is closed meanwhile is kept for a minute. After that the call is repeated with the same key.
  *
  * A call is `queued`, `running`, or `answered` while nobody has taken its answer.
@@ -37,10 +38,13 @@ export class Calls {
   /** Calls that wait for a place, by tenant; tenants in the order of their turns. */
   readonly #queues = new Map<string, Call[]>();
   #running = 0;
+  readonly #runningOf = new Map<string, number>();
+  readonly #maxOfTenant: number;
 
   constructor(functions: HostedFunctions, maxCalls: number) {
     this.#functions = functions;
     this.#maxCalls = maxCalls;
+    this.#maxOfTenant = Math.max(1, maxCalls - Math.ceil(maxCalls / 32));
   }
 
   get running(): number {
@@ -104,6 +108,7 @@ export class Calls {
   #fill(): void {
     for (const [tenantId, queue] of this.#queues) {
       if (this.#running >= this.#maxCalls) return;
+      if ((this.#runningOf.get(tenantId) ?? 0) >= this.#maxOfTenant) continue;
       const next = queue.shift();
       this.#queues.delete(tenantId);
       if (queue.length > 0) this.#queues.set(tenantId, queue);
@@ -112,13 +117,20 @@ export class Calls {
   }
 
   async #run(call: Call): Promise<void> {
-    this.#running += 1;
+    this.#count(call, 1);
     call.isRunning = true;
     const outcome = await this.#functions.call(call.call, { tenant: call.tenant.name, signal: call.stop.signal });
     call.isRunning = false;
-    this.#running -= 1;
+    this.#count(call, -1);
     this.#answer(call, outcome);
     this.#fill();
+  }
+
+  #count({ tenant: { id } }: Call, change: 1 | -1): void {
+    this.#running += change;
+    const ofTenant = (this.#runningOf.get(id) ?? 0) + change;
+    if (ofTenant === 0) this.#runningOf.delete(id);
+    else this.#runningOf.set(id, ofTenant);
   }
 
   #answer(call: Call, outcome: CallOutcome): void {

@@ -2,10 +2,10 @@
  * Functions of a file (`--functions FILE`), each called in a process of its own (`runtimes/function/processes.ts`): a function that
  * never returns, never yields or fills the memory affects only its own call. What it prints goes to the log of the conductor.
  */
-import type { HostedCall } from '../../contract/flows.ts';
 import type { Log } from '../../kernel/log.ts';
-import type { Outcome, Output } from '../../runtimes/contract.ts';
+import type { Outcome } from '../../runtimes/contract.ts';
 import { functionFile, type FunctionFileOptions } from '../../runtimes/function/processes.ts';
+import { logOutput } from './log-output.ts';
 import { type CallCircumstances, type CallOutcome, failedCall, type HostedFunctions, usualCode } from './hosted.ts';
 
 export function functionsOfFile(options: FunctionFileOptions & { readonly log: Log }): HostedFunctions {
@@ -17,21 +17,11 @@ export function functionsOfFile(options: FunctionFileOptions & { readonly log: L
     async call(call, { tenant, signal }: CallCircumstances) {
       const { key, attempt, execution, nid: node, flow, name, input } = call;
       const facts = { tenant, key, attempt, execution, node, flow };
-      const output = outputTo(options.log, tenant, call);
+      const output = logOutput(options.log, { tenant, flow, execution, node, function: name });
       const outcome = await file.call({ name, input }, { facts, output, signal });
       return outcomeOf(outcome, signal);
     },
     service: file.service,
-  };
-}
-
-function outputTo(log: Log, tenant: string, { execution, nid: node, flow, name }: HostedCall): Output {
-  const fields = { tenant, flow, execution, node, function: name };
-  return {
-    write(stream, data) {
-      log.info({ ...fields, stream, text: data.toString('utf8').trimEnd() }, 'output of a hosted function');
-      return undefined;
-    },
   };
 }
 

@@ -1,5 +1,7 @@
 /** Labels of an execution: values by which people search, evaluated from the input when it is launched. */
 import { isObject, type Json } from '../json.ts';
+import { Fuel } from '../expression/values.ts';
+import { flowLimits } from '../interpreter/run.ts';
 import type { Flow } from '../language/step.ts';
 
 /** Characters of a label's value. Searching compares as many. */
@@ -23,9 +25,11 @@ export function evaluateLabels(
     now: new Date(nowMs),
   };
   const scope = { lookup: (name: string) => values[name] ?? null };
+  // of all of them together, as of the expressions of a step
+  const fuel = new Fuel(flowLimits.fuelUnits);
   return Object.entries(flow.labels).flatMap(([name, compiled]) => {
     try {
-      const value = compiled.evaluate(scope);
+      const value = compiled.evaluate(scope, fuel);
       if (value === null) return [];
       return [[name, labelText(typeof value === 'string' ? value : JSON.stringify(value))] as const];
     } catch {

@@ -1,17 +1,31 @@
 /** Loads executions: the newest snapshot of each, and the deltas since. One statement reads all of them, at one moment. */
+import type { Pool } from 'pg';
 import type { EngineContext } from '../../contract/context.ts';
 import type { Execution } from '../../contract/flows.ts';
+import { Slices } from '../../kernel/process/slices.ts';
 import { type Db, onPool, sql } from '../../kernel/sql.ts';
 import { uuidArray } from '../../postgres/binary-array.ts';
 import { type Delta, foldDeltas } from '../interpreter/delta.ts';
 import { blankState, type FlowState } from '../interpreter/state.ts';
-import type { Json } from '../json.ts';
+import { isObject, type Json, type JsonObject } from '../json.ts';
 import { deltaOf, type Entry } from './entry.ts';
-import { type FlowRow, functionsOf, type LoadedFlow, loadFlow, missingFlows, withDocument } from './loaded-flow.ts';
+import {
+  charsOf,
+  documentsOf,
+  type FlowRow,
+  functionsOf,
+  type LoadedFlow,
+  loadFlow,
+  withDocument,
+  withFault,
+} from './loaded-flow.ts';
 import { bytesOf, commitFormat, type Memory, noTrackers, tallyOf } from './memory.ts';
 import { unseal } from './sealing.ts';
 
 type Reading = Pick<EngineContext, 'pool' | 'secrets'>;
+
+/** The document of an execution of which steps were replaced, since a revision. */
+export type OwnDocument = { readonly rev: number; readonly document: JsonObject };
 
 type ExecutionRow = {
   readonly id: string;
@@ -29,7 +43,7 @@ type ExecutionRow = {
   readonly parent_attempt: number | null;
   readonly depth: number;
   readonly format: number;
-  readonly own_document: Json;
+  readonly own_document: OwnDocument | null;
   readonly snapshot: Json;
   readonly snapshot_chars: number | null;
   readonly entries: readonly Entry[] | null;
@@ -42,10 +56,16 @@ export async function fetchExecutions(ctx: Reading, ids: readonly string[]): Pro
   const db = onPool(ctx.pool);
   const rows = await readRows(db, ids);
   const flows = await flowsOf(ctx, rows);
-  return rows.flatMap((row) => {
-    const flow = flows.get(`${row.flow_id}/${row.version}`);
-    return flow === undefined ? [] : [toExecution(ctx, row, flow)];
-  });
+  const executions: Execution[] = [];
+  const slices = new Slices();
+  for (const row of rows) {
+    const base = flows.get(versionOf(row));
+    if (base === undefined) continue;
+    const flow = row.own_document === null ? base : withOwnDocument(ctx.pool, base, row.id, row.own_document);
+    executions.push(toExecution(ctx, row, flowOfRow(row, flow)));
+    if (slices.isOver) await slices.pause();
+  }
+  return executions;
 }
 
 function readRows(db: Db, ids: readonly string[]): Promise<ExecutionRow[]> {
@@ -54,7 +74,7 @@ function readRows(db: Db, ids: readonly string[]): Promise<ExecutionRow[]> {
            e.parent_attempt, e.depth, e.format, s.state as snapshot, octet_length(s.state::text) as snapshot_chars,
            d.entries, d.chars as entry_chars,
            case when e.own_document then (
-             select o.document from execution_document o
+             select json_build_object('rev', o.rev, 'document', o.document) from execution_document o
               where o.execution_id = e.id and o.rev <= e.rev order by o.rev desc limit 1
            ) end as own_document,
            case when e.calls > 0 then (
@@ -74,29 +94,58 @@ function readRows(db: Db, ids: readonly string[]): Promise<ExecutionRow[]> {
 /** Documents are read once per process: most executions are of flows that are known already. */
 export async function flowsOf(
   { pool }: Pick<Reading, 'pool'>,
-  rows: readonly Omit<FlowRow, 'document'>[],
+  rows: readonly FlowRow[],
 ): Promise<Map<string, LoadedFlow>> {
-  const missing = missingFlows(pool, rows);
-  const documents = new Map<string, unknown>();
-  if (missing.length > 0) {
-    const found = await onPool(pool).rows<{ flow_id: string; version: number; document: unknown }>(sql`
-      select v.flow_id, v.version, v.document
-        from unnest(${uuidArray(missing.map(({ flow_id }) => flow_id))}::uuid[],
-                    ${missing.map(({ version }) => version)}::integer[]) as u (flow_id, version)
-        join flow_version v on v.flow_id = u.flow_id and v.version = u.version`);
-    for (const { flow_id, version, document } of found) documents.set(`${flow_id}/${version}`, document);
+  const byVersion = new Map(rows.map((row) => [versionOf(row), row] as const));
+  const documents = await documentsFor(pool, byVersion);
+  const flows = new Map<string, LoadedFlow>();
+  const slices = new Slices();
+  for (const [key, row] of byVersion) {
+    const flow = loadFlow(row, documents.get(key));
+    flows.set(key, flow);
+    // parsing a large one takes 100 ms, and many may be asked for at once
+    functionsOf(flow);
+    if (slices.isOver) await slices.pause();
   }
-  return new Map(
-    rows.map((row) => {
-      const key = `${row.flow_id}/${row.version}`;
-      return [key, loadFlow(pool, { ...row, document: documents.get(key) })];
-    }),
-  );
+  return flows;
 }
 
-function toExecution({ secrets }: Reading, row: ExecutionRow, base: LoadedFlow): Execution {
+function versionOf({ flow_id, version }: Pick<FlowRow, 'flow_id' | 'version'>): string {
+  return `${flow_id}/${version}`;
+}
+
+/** What is read here is used here, even if it is not kept. */
+async function documentsFor(pool: Pool, rows: ReadonlyMap<string, FlowRow>): Promise<Map<string, unknown>> {
+  const kept = documentsOf(pool);
+  const documents = new Map<string, unknown>([...rows.keys()].map((key) => [key, kept.get(key)] as const));
+  const missing = [...rows].flatMap(([key, row]) => (documents.get(key) === undefined ? [row] : []));
+  if (missing.length === 0) return documents;
+  const found = await onPool(pool).rows<{ flow_id: string; version: number; document: unknown }>(sql`
+    select v.flow_id, v.version, v.document
+      from unnest(${uuidArray(missing.map(({ flow_id }) => flow_id))}::uuid[],
+                  ${missing.map(({ version }) => version)}::integer[]) as u (flow_id, version)
+      join flow_version v on v.flow_id = u.flow_id and v.version = u.version`);
+  for (const row of found) {
+    documents.set(versionOf(row), row.document);
+    if (isObject(row.document)) kept.keep(versionOf(row), row.document, charsOf(row.document));
+  }
+  return documents;
+}
+
+/** It is read each time, and parsed once. */
+export function withOwnDocument(
+  pool: Pool,
+  base: LoadedFlow,
+  execution: string,
+  { rev, document }: OwnDocument,
+): LoadedFlow {
+  const kept = documentsOf(pool);
+  const key = `${execution}/${rev}`;
+  return withDocument(base, kept.get(key) ?? kept.keep(key, document, charsOf(document)));
+}
+
+function toExecution({ secrets }: Reading, row: ExecutionRow, flow: LoadedFlow): Execution {
   const { id, rev, owner, epoch } = row;
-  const flow = flowOfRow(row, row.own_document === null ? base : withDocument(base, row.own_document));
   const from = row.snapshot === null ? blankState : (unseal(secrets, row.snapshot) as unknown as FlowState);
   const state = foldDeltas(readDeltas(row.entries ?? [], secrets), from);
   const chars = { deltaChars: row.entry_chars ?? 0, snapshotChars: row.snapshot_chars ?? 0 };
@@ -127,7 +176,7 @@ function toExecution({ secrets }: Reading, row: ExecutionRow, base: LoadedFlow):
 /** Executions that a newer release has written are refused, not misread. */
 function flowOfRow({ format }: ExecutionRow, flow: LoadedFlow): LoadedFlow {
   if (format <= commitFormat) return flow;
-  return { ...flow, parsed: { ok: false, detail: `a newer release has written this execution, in format ${format}` } };
+  return withFault(flow, `a newer release has written this execution, in format ${format}`);
 }
 
 export function readDeltas(entries: readonly Entry[], secrets: Reading['secrets']): Delta[] {

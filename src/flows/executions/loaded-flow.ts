@@ -1,14 +1,17 @@
 /**
- * Flows as executions use them: parsed once per process and tenant, because a version of a flow never changes.
+ * Flows as executions use them. A version of a flow never changes, so a process keeps its document, and what it has parsed.
  *
- * A document that this release cannot parse, because a newer one has stored it, is kept as a fault: its executions are refused, and all
- * others go on.
+ * 1. A document that this release cannot parse, because a newer one has stored it, is kept as a fault: its executions are refused, and
+ *    all others go on.
+ * 2. Both are bounded by the characters of the documents: a parsed one takes up to a hundred bytes for each. An execution in memory has
+ *    its document, and asks for the parsed one, which is parsed again if it was dropped meanwhile.
  */
 import type { Pool } from 'pg';
-import { isObject, type JsonObject } from '../json.ts';
+import { isObject, type JsonObject, sizeOf } from '../json.ts';
 import { parseFlow } from '../language/parse-flow.ts';
 import type { Flow } from '../language/step.ts';
 import type { Swapped } from '../interpreter/run.ts';
+import { Recent } from './recent.ts';
 
 export interface LoadedFlow {
   readonly flowId: string;
@@ -24,14 +27,53 @@ type ParsedDocument =
   | { readonly ok: true; readonly flow: Flow; readonly functions: readonly string[] }
   | { readonly ok: false; readonly detail: string };
 
+const limits = {
+  /** Of parsed documents, in this process: about 200 MB. */
+  parsedChars: 2 * 1024 * 1024,
+  /** Of documents of one tenant. */
+  documentChars: 2 * 1024 * 1024,
+} as const;
+
+const parsedFlows = new Recent<JsonObject, ParsedDocument>(limits.parsedChars);
+
 /** Functions that conductors host. */
 export function functionsOf({ parsed }: LoadedFlow): readonly string[] {
   return parsed.ok ? parsed.functions : [];
 }
 
+type Base = Omit<LoadedFlow, 'document' | 'parsed'>;
+
+function flowWith({ flowId, version, name, projectId }: Base, document: JsonObject): LoadedFlow {
+  return {
+    flowId,
+    version,
+    name,
+    projectId,
+    document,
+    get parsed() {
+      return parsedOf(document);
+    },
+  };
+}
+
+function parsedOf(document: JsonObject): ParsedDocument {
+  return parsedFlows.get(document) ?? parsedFlows.keep(document, parseDocument(document), charsOf(document));
+}
+
 /** The flow with another document, which is valid. */
 export function swapFlow(base: LoadedFlow, { flow, document }: Swapped): LoadedFlow {
-  return { ...base, document, parsed: { ok: true, flow, functions: findFunctions(flow) } };
+  parsedFlows.keep(document, { ok: true, flow, functions: findFunctions(flow) }, charsOf(document));
+  return flowWith(base, document);
+}
+
+/** The same flow with a document of its own. */
+export function withDocument(base: LoadedFlow, document: unknown): LoadedFlow {
+  return flowWith(base, isObject(document) ? document : {});
+}
+
+/** The same flow, whose executions cannot go on here. */
+export function withFault({ flowId, version, name, projectId, document }: LoadedFlow, detail: string): LoadedFlow {
+  return { flowId, version, name, projectId, document, parsed: { ok: false, detail } };
 }
 
 function findFunctions({ byPosition }: Flow): readonly string[] {
@@ -45,55 +87,44 @@ export type FlowRow = {
   readonly version: number;
   readonly name: string;
   readonly project_id: string | null;
-  readonly document: unknown;
 };
 
-/** Versions of flows that a process keeps parsed, per tenant. */
-const maxFlows = 1_000;
-
-type Parsed = ParsedDocument & { readonly document: JsonObject };
-
-const caches = new WeakMap<Pool, Map<string, Parsed>>();
-
-function cacheOf(pool: Pool) {
-  const cache = caches.get(pool) ?? new Map<string, Parsed>();
-  caches.set(pool, cache);
-  return cache;
-}
-
-/** Which of these versions a process has not parsed yet. */
-export function missingFlows(pool: Pool, keys: readonly { flow_id: string; version: number }[]): typeof keys {
-  const cache = cacheOf(pool);
-  const missing = new Map(keys.map((key) => [`${key.flow_id}/${key.version}`, key] as const));
-  for (const key of missing.keys()) if (cache.has(key)) missing.delete(key);
-  return [...missing.values()];
-}
-
-/** Without a document, the version must be in the cache. */
-export function loadFlow(pool: Pool, row: FlowRow): LoadedFlow {
+export function loadFlow(row: FlowRow, document: unknown): LoadedFlow {
   const { flow_id: flowId, version, name, project_id: projectId } = row;
-  const cache = cacheOf(pool);
-  const key = `${flowId}/${version}`;
-  const known = cache.get(key);
-  const { document, ...parsed } = known ?? parseDocument(row.document);
-  if (known === undefined) {
-    if (cache.size >= maxFlows) cache.clear();
-    cache.set(key, { document, ...parsed });
-  }
-  return { flowId, version, name, projectId, document, parsed };
+  return flowWith({ flowId, version, name, projectId }, isObject(document) ? document : {});
 }
 
-/** The same flow with a document of its own. */
-export function withDocument(base: LoadedFlow, document: unknown): LoadedFlow {
-  const { document: own, ...parsed } = parseDocument(document);
-  return { ...base, document: own, parsed };
+const documents = new WeakMap<Pool, Recent<string, JsonObject>>();
+
+/** Documents of versions of flows that this process has read. */
+export function documentsOf(pool: Pool): Recent<string, JsonObject> {
+  const known = documents.get(pool) ?? new Recent<string, JsonObject>(limits.documentChars);
+  documents.set(pool, known);
+  return known;
 }
 
-function parseDocument(value: unknown): Parsed {
-  const document = isObject(value) ? value : {};
-  const parsed = parseFlow(value);
-  if (parsed.ok) return { ok: true, flow: parsed.flow, functions: findFunctions(parsed.flow), document };
+const lengths = new WeakMap<JsonObject, number>();
+
+export function charsOf(document: JsonObject): number {
+  const known = lengths.get(document);
+  if (known !== undefined) return known;
+  const chars = sizeOf(document, Number.POSITIVE_INFINITY);
+  lengths.set(document, chars);
+  return chars;
+}
+
+/** Shorter documents are few, or shared by their executions. */
+const longDocumentChars = 16 * 1024;
+
+/** What an execution in memory takes for its document, about. */
+export function documentBytes({ document }: LoadedFlow): number {
+  const chars = charsOf(document);
+  return chars > longDocumentChars ? 4 * chars : 0;
+}
+
+function parseDocument(document: JsonObject): ParsedDocument {
+  const parsed = parseFlow(document);
+  if (parsed.ok) return { ok: true, flow: parsed.flow, functions: findFunctions(parsed.flow) };
   const [{ path, message } = { path: '', message: '' }] = parsed.faults;
-  const detail = `this release cannot read the document of the flow: ${path} ${message}`;
-  return { ok: false, detail, document };
+  return { ok: false, detail: `this release cannot read the document of the flow: ${path} ${message}` };
 }

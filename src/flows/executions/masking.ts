@@ -1,5 +1,5 @@
 /** Masks the values of sealed fields wherever people see the state or the history of an execution. */
-import { isList, isObject, type Json, type JsonObject } from '../json.ts';
+import { isList, isObject, type Json, type JsonObject, sizeOf } from '../json.ts';
 import type { Flow } from '../language/step.ts';
 
 export const mask = '•••';
@@ -8,18 +8,40 @@ export const mask = '•••';
 const minSecretChars = 4;
 const minSecretNumber = 1_000;
 
+/** An execution, or a value of it, as people may see it. */
+export function maskSealed<T>(flow: Pick<Flow, 'sealed'>, value: T): T {
+  return maskerOf(flow, [value])(value);
+}
+
 /**
  * Replaces the values of sealed fields in any value that may hold some: a state, a delta, an input. They are found by their path inside
- * any object, because frames, undo entries and inputs hold copies of fields, and by their value, because tasks get them under other
- * names. `fields`: the fields of the execution, if the value itself does not hold them.
+ * any object, because frames, compensations and inputs hold copies of fields, and by their value, because tasks get them under other
+ * names. `sources`: where the fields are, as a delta holds only those that it changes.
  */
-export function maskSealed<T>(flow: Pick<Flow, 'sealed'>, value: T, fields: JsonObject = {}): T {
-  if (flow.sealed.length === 0) return value;
+export function maskerOf(flow: Pick<Flow, 'sealed'>, sources: readonly unknown[]): <T>(value: T) => T {
+  if (flow.sealed.length === 0) return (value) => value;
   const paths = flow.sealed.map((path) => path.replace(/^f\./, '').split('.'));
   const secrets = new Set<string | number>();
-  collectSecrets(fields, paths, secrets);
-  collectSecrets(value as Json, paths, secrets);
-  return maskIn(value as Json, paths, [...secrets]) as T;
+  for (const source of sources) collectSecrets(source as Json, paths, secrets);
+  const texts = [...new Set([...secrets].flatMap(writtenForms))];
+  return <T>(value: T) => {
+    const isCostly = texts.length * (sizeOf(value as Json, maxSearches) / charsOfSearch) > maxSearches;
+    const maskText = isCostly ? () => mask : (text: string) => replaceAll(text, texts);
+    return new Masking(paths, secrets, maskText).mask(value as Json) as T;
+  };
+}
+
+/** A search for one secret in so many characters counts as one. With more searches than that, every text is masked as a whole. */
+const charsOfSearch = 32;
+const maxSearches = 1_000_000;
+
+/** As it is, and inside of JSON. */
+function writtenForms(secret: string | number): string[] {
+  return [String(secret), JSON.stringify(String(secret)).slice(1, -1)];
+}
+
+function replaceAll(text: string, secrets: readonly string[]): string {
+  return secrets.reduce((left, secret) => left.replaceAll(secret, mask), text);
 }
 
 type Paths = readonly (readonly string[])[];
@@ -47,15 +69,26 @@ function scalarsOf(value: Json): (string | number)[] {
   return isObject(value) ? Object.values(value).flatMap(scalarsOf) : [];
 }
 
-function maskIn(value: Json, paths: Paths, secrets: readonly (string | number)[]): Json {
-  if (isList(value)) return value.map((item) => maskIn(item, paths, secrets));
-  if (isObject(value)) {
-    const masked = paths.reduce<JsonObject>(maskPath, value);
-    return Object.fromEntries(Object.entries(masked).map(([key, item]) => [key, maskIn(item, paths, secrets)]));
+class Masking {
+  readonly #paths: Paths;
+  readonly #secrets: ReadonlySet<string | number>;
+  readonly #maskText: (text: string) => string;
+
+  constructor(paths: Paths, secrets: ReadonlySet<string | number>, maskText: (text: string) => string) {
+    this.#paths = paths;
+    this.#secrets = secrets;
+    this.#maskText = maskText;
   }
-  if (typeof value === 'number') return secrets.includes(value) ? mask : value;
-  if (typeof value !== 'string') return value;
-  return secrets.reduce<string>((text, secret) => text.replaceAll(String(secret), mask), value);
+
+  mask(value: Json): Json {
+    if (isList(value)) return value.map((item) => this.mask(item));
+    if (isObject(value)) {
+      const masked = this.#paths.reduce<JsonObject>(maskPath, value);
+      return Object.fromEntries(Object.entries(masked).map(([key, item]) => [key, this.mask(item)]));
+    }
+    if (typeof value === 'number') return this.#secrets.has(value) ? mask : value;
+    return typeof value === 'string' ? this.#maskText(value) : value;
+  }
 }
 
 /** The object with the value at a path replaced, if it has one. */

@@ -4,7 +4,7 @@ import type { Delta } from '../interpreter/delta.ts';
 import type { FlowNode, FlowState } from '../interpreter/state.ts';
 import { type Json, sizeOf } from '../json.ts';
 import type { Flow } from '../language/step.ts';
-import type { LoadedFlow } from './loaded-flow.ts';
+import { documentBytes, type LoadedFlow } from './loaded-flow.ts';
 
 /** The layout of commits and snapshots that this release writes. */
 export const commitFormat = 1;
@@ -100,6 +100,10 @@ export function charsOf(state: FlowState): number {
 }
 
 /** About how many bytes of memory it takes. */
-export function bytesOf({ deltaChars, snapshotChars }: Pick<Memory, 'deltaChars' | 'snapshotChars'>): number {
-  return 1_000 + 3 * (deltaChars + snapshotChars);
+export function bytesOf({
+  flow,
+  deltaChars,
+  snapshotChars,
+}: Pick<Memory, 'flow' | 'deltaChars' | 'snapshotChars'>): number {
+  return 1_000 + 3 * (deltaChars + snapshotChars) + documentBytes(flow);
 }

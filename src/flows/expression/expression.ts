@@ -7,10 +7,10 @@
 import { Environment, ParseError } from '@marcbachmann/cel-js';
 import { isList, isObject, type Json } from '../json.ts';
 import { type Compilation, compileNode, type Evaluate, type ExpressionFault, type Scope } from './compile.ts';
-import { Fuel, toJson, toText, type Value } from './values.ts';
+import { checkChars, Fuel, toJson, toText, type Value } from './values.ts';
 
-/** The work that one evaluation may do, in nodes of the expression. */
-const fuelUnits = 100_000;
+/** The work that one evaluation may do, of all expressions of a value together. */
+export const fuelUnits = 100_000;
 const maxExpressionChars = 4_000;
 
 const parser = new Environment({
@@ -20,7 +20,8 @@ const parser = new Environment({
 
 /** An expression, or a value with expressions in it. */
 export interface Compiled {
-  evaluate(scope: Scope): Json;
+  /** `fuel`: what is left for it, if that is less than usual. */
+  evaluate(scope: Scope, fuel?: Fuel): Json;
   /** The variables that it reads, such as `f.order`, or `f` for all fields. */
   readonly reads: ReadonlySet<string>;
 }
@@ -58,13 +59,22 @@ function newUnit(names: ReadonlySet<string>): Compilation {
   return { names, faults: [], reads: new Set(), locals: [] };
 }
 
-function run(evaluate: Evaluate, scope: Scope): Value {
-  return evaluate({ scope, fuel: new Fuel(fuelUnits), locals: [] });
+interface Evaluation {
+  readonly scope: Scope;
+  readonly fuel: Fuel;
 }
 
-function conclude(unit: Compilation, source: string, evaluate: (scope: Scope) => Json): CompiledOrFaults {
+function run(evaluate: Evaluate, { scope, fuel }: Evaluation): Value {
+  return evaluate({ scope, fuel, locals: [] });
+}
+
+function conclude(unit: Compilation, source: string, evaluate: (at: Evaluation) => Json): CompiledOrFaults {
   if (unit.faults.length > 0) return { ok: false, faults: unit.faults.map((fault) => describeFault(fault, source)) };
-  return { ok: true, compiled: { evaluate, reads: unit.reads } };
+  const compiled: Compiled = {
+    evaluate: (scope, fuel = new Fuel(fuelUnits)) => evaluate({ scope, fuel }),
+    reads: unit.reads,
+  };
+  return { ok: true, compiled };
 }
 
 function describeFault({ message, at }: ExpressionFault, source: string): string {
@@ -76,7 +86,7 @@ function describeFault({ message, at }: ExpressionFault, source: string): string
 export function compileExpression(source: string, names: ReadonlySet<string>): CompiledOrFaults {
   const unit = newUnit(names);
   const evaluate = parseExpression(source, unit);
-  return conclude(unit, source, (scope) => toJson(run(evaluate, scope)));
+  return conclude(unit, source, (at) => toJson(run(evaluate, at), at.fuel));
 }
 
 /** A JSON value whose texts may hold `$(…)`, at any depth. */
@@ -86,20 +96,20 @@ export function compileValue(value: Json, names: ReadonlySet<string>): CompiledO
   return conclude(unit, '', evaluate);
 }
 
-function valueOf(value: Json, unit: Compilation): (scope: Scope) => Json {
+function valueOf(value: Json, unit: Compilation): (at: Evaluation) => Json {
   if (typeof value === 'string') return textOf(value, unit);
   if (isList(value)) {
     const items = value.map((item) => valueOf(item, unit));
-    return (scope) => items.map((item) => item(scope));
+    return (at) => items.map((item) => item(at));
   }
   if (isObject(value)) {
     const entries = Object.entries(value).map(([key, item]) => [key, valueOf(item, unit)] as const);
-    return (scope) => Object.fromEntries(entries.map(([key, item]) => [key, item(scope)]));
+    return (at) => Object.fromEntries(entries.map(([key, item]) => [key, item(at)]));
   }
   return () => value;
 }
 
-function textOf(text: string, unit: Compilation): (scope: Scope) => Json {
+function textOf(text: string, unit: Compilation): (at: Evaluation) => Json {
   const parts = splitText(text);
   if (parts === undefined) {
     unit.faults.push({ message: 'has $( without its closing parenthesis; write $$( for a literal $(', at: 0 });
@@ -112,16 +122,20 @@ function textOf(text: string, unit: Compilation): (scope: Scope) => Json {
   const [first, second] = compiled;
   if (first?.literal === '' && first.evaluate !== undefined && (second === undefined || isEmpty(second))) {
     const { evaluate } = first;
-    return (scope) => toJson(run(evaluate, scope));
+    return (at) => toJson(run(evaluate, at), at.fuel);
   }
   if (compiled.every(({ evaluate }) => evaluate === undefined)) {
     const literal = compiled.map((part) => part.literal).join('');
     return () => literal;
   }
-  return (scope) =>
-    compiled
-      .map(({ literal, evaluate }) => literal + (evaluate === undefined ? '' : toText(run(evaluate, scope))))
-      .join('');
+  return (at) => {
+    let whole = '';
+    for (const { literal, evaluate } of compiled) {
+      whole += literal + (evaluate === undefined ? '' : toText(run(evaluate, at), at.fuel));
+      checkChars(whole.length);
+    }
+    return whole;
+  };
 }
 
 /** A shell's `$(date)` is the most frequent mistake. */

@@ -3,11 +3,12 @@
  *
  * A method is a function whose first argument is its receiver: `f.name.trim()`.
  */
-import { RE2JS } from 're2js';
 import { parseDuration } from '../../kernel/text/duration.ts';
 import { readInstant } from '../../documents/values.ts';
 import { dateParts } from './date-parts.ts';
+import { matchPattern } from './patterns.ts';
 import {
+  brief,
   compare,
   equals,
   ExpressionError,
@@ -15,6 +16,7 @@ import {
   type Fuel,
   isList,
   isMap,
+  keysOf,
   moment,
   Optional,
   Span,
@@ -69,27 +71,34 @@ function position(name: string, value: Value | undefined, most: number): number 
   return index;
 }
 
-function sizeOf(value: Value | undefined): number {
-  if (typeof value === 'string') return [...value].length;
+function size([value]: readonly Value[], fuel: Fuel): number {
+  if (typeof value === 'string') return countCharacters(text('size', value, fuel));
   if (value !== undefined && isList(value)) return value.length;
-  if (value !== undefined && isMap(value)) return Object.keys(value).length;
+  if (value !== undefined && isMap(value)) return keysOf(value, fuel).length;
   return mismatch('size', value);
 }
 
-function size([value]: readonly Value[], fuel: Fuel): number {
-  const result = sizeOf(value);
-  fuel.spendText(typeof value === 'string' ? value.length : result);
-  return result;
+/** Both halves of a surrogate pair are one character. */
+function countCharacters(value: string): number {
+  let count = value.length;
+  let isAfterHigh = false;
+  for (let i = 0; i < value.length; i++) {
+    const half = value.charCodeAt(i) & 0xfc00;
+    if (isAfterHigh && half === 0xdc00) count -= 1;
+    isAfterHigh = half === 0xd800;
+  }
+  return count;
 }
 
-function toNumber(value: Value | undefined): number {
+function toNumber([value]: readonly Value[], fuel: Fuel): number {
   if (typeof value === 'number') return value;
   if (typeof value === 'boolean') return Number(value);
   if (value instanceof Date) return Math.floor(value.getTime() / 1_000);
   if (value instanceof Span) return value.ms / 1_000;
   if (typeof value !== 'string') return mismatch('double', value);
+  fuel.spendText(value.length);
   const parsed = /^[+-]?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(value) ? Number(value) : Number.NaN;
-  return finite(parsed, JSON.stringify(value.slice(0, 40)));
+  return finite(parsed, brief(value));
 }
 
 function toBool(value: Value | undefined): boolean {
@@ -98,21 +107,23 @@ function toBool(value: Value | undefined): boolean {
   return mismatch('bool', value);
 }
 
-function timestamp([value]: readonly Value[]): Date {
+function timestamp([value]: readonly Value[], fuel: Fuel): Date {
   if (value instanceof Date) return value;
   if (typeof value === 'number') return moment(value * 1_000);
   if (typeof value !== 'string') return mismatch('timestamp', value);
+  fuel.spendText(value.length);
   const read = readInstant(value);
-  if (!read.ok) throw new ExpressionError(`timestamp(${JSON.stringify(value.slice(0, 40))}): ${read.message}`);
+  if (!read.ok) throw new ExpressionError(`timestamp(${brief(value)}): ${read.message}`);
   return moment(read.value);
 }
 
-function duration([value]: readonly Value[]): Span {
+function duration([value]: readonly Value[], fuel: Fuel): Span {
   if (value instanceof Span) return value;
   if (typeof value === 'number') return new Span(value * 1_000);
   if (typeof value !== 'string') return mismatch('duration', value);
+  fuel.spendText(value.length);
   const parsed = parseDuration(value, { signed: true });
-  if (!parsed.ok) throw new ExpressionError(`duration(${JSON.stringify(value.slice(0, 40))}): ${parsed.message}`);
+  if (!parsed.ok) throw new ExpressionError(`duration(${brief(value)}): ${parsed.message}`);
   return new Span(parsed.ms);
 }
 
@@ -123,7 +134,7 @@ function extreme(name: string, pick: (order: number) => boolean): ExpressionFunc
     const values = args.length === 1 && first !== undefined && isList(first) ? list(name, first, fuel) : args;
     const [start, ...rest] = values;
     if (start === undefined) throw new ExpressionError(`${name} needs at least one value`);
-    return rest.reduce((best, value) => (pick(compare(value, best)) ? value : best), start);
+    return rest.reduce((best, value) => (pick(compare(value, best, fuel)) ? value : best), start);
   });
 }
 
@@ -133,9 +144,9 @@ function rounding(name: string, round: (value: number) => number): ExpressionFun
 
 export const functions: ReadonlyMap<string, ExpressionFunction> = new Map<string, ExpressionFunction>([
   ['size', fixed(1, size)],
-  ['string', fixed(1, ([value = null], fuel) => text('string', toText(value), fuel))],
-  ['int', fixed(1, ([value]) => finite(Math.trunc(toNumber(value)), 'int'))],
-  ['double', fixed(1, ([value]) => toNumber(value))],
+  ['string', fixed(1, ([value = null], fuel) => toText(value, fuel))],
+  ['int', fixed(1, (args, fuel) => finite(Math.trunc(toNumber(args, fuel)), 'int'))],
+  ['double', fixed(1, toNumber)],
   ['bool', fixed(1, ([value]) => toBool(value))],
   ['dyn', fixed(1, ([value = null]) => value)],
   ['type', fixed(1, ([value = null]) => typeOf(value))],
@@ -149,38 +160,15 @@ export const functions: ReadonlyMap<string, ExpressionFunction> = new Map<string
   ['max', extreme('max', (order) => order > 0)],
 ]);
 
-/** Patterns are linear in the text, whatever they are, and in their own size. */
 function matches([receiver, pattern]: readonly Value[], fuel: Fuel): boolean {
-  const value = text('matches', receiver, fuel);
-  const compiled = patternOf(text('matches', pattern, fuel));
-  fuel.spend((value.length * compiled.programSize()) / 256);
-  return compiled.matcher(value).find();
-}
-
-const patterns = new Map<string, RE2JS>();
-const maxPatterns = 1_000;
-const maxPatternChars = 1_000;
-
-function patternOf(source: string): RE2JS {
-  const known = patterns.get(source);
-  if (known !== undefined) return known;
-  if (source.length > maxPatternChars)
-    throw new ExpressionError(`matches: the pattern has more than ${maxPatternChars} characters`);
-  try {
-    const compiled = RE2JS.compile(source);
-    if (patterns.size >= maxPatterns) patterns.clear();
-    patterns.set(source, compiled);
-    return compiled;
-  } catch (error) {
-    throw new ExpressionError(`matches: ${error instanceof Error ? error.message : 'not a pattern'}`);
-  }
+  return matchPattern(text('matches', receiver, fuel), text('matches', pattern, fuel), fuel);
 }
 
 function join([receiver, separator = '']: readonly Value[], fuel: Fuel): string {
   const parts = list('join', receiver, fuel).map((value) => text('join', value, fuel));
-  const glue = text('join', separator, fuel);
-  fuel.spendText(parts.length * glue.length);
-  return parts.join(glue);
+  const between = text('join', separator, fuel);
+  fuel.spendText(between.length * parts.length);
+  return parts.join(between);
 }
 
 function split([receiver, separator, limit]: readonly Value[], fuel: Fuel): Value {
@@ -192,10 +180,10 @@ function split([receiver, separator, limit]: readonly Value[], fuel: Fuel): Valu
 function replace([receiver, from, to]: readonly Value[], fuel: Fuel): string {
   const value = text('replace', receiver, fuel);
   const parts = value.split(text('replace', from, fuel));
-  const glue = text('replace', to, fuel);
+  const put = text('replace', to, fuel);
   fuel.spend(parts.length / 16);
-  fuel.spendText(value.length + parts.length * glue.length);
-  return parts.join(glue);
+  fuel.spendText(put.length * parts.length);
+  return parts.join(put);
 }
 
 function substring([receiver, from, to]: readonly Value[], fuel: Fuel): string {
@@ -220,7 +208,7 @@ function distinct([receiver]: readonly Value[], fuel: Fuel): Value {
 function sort([receiver]: readonly Value[], fuel: Fuel): Value {
   return list('sort', receiver, fuel).toSorted((a, b) => {
     fuel.spend(1);
-    return compare(a, b);
+    return compare(a, b, fuel);
   });
 }
 
@@ -231,23 +219,20 @@ function sum([receiver]: readonly Value[], fuel: Fuel): number {
   );
 }
 
-function keys([receiver = null]: readonly Value[], fuel: Fuel): readonly string[] {
-  if (!isMap(receiver)) return mismatch('keys', receiver);
-  const found = Object.keys(receiver);
-  fuel.spend(1 + found.length / 16);
-  return found;
-}
-
 function optional(name: string, value: Value | undefined): Optional {
   return value instanceof Optional ? value : mismatch(name, value);
 }
 
+/** To find a zone that was not asked for before. */
+const zoneUnits = 40;
+
 function datePart(name: string, part: (at: ReturnType<typeof dateParts>) => number): [string, ExpressionFunction] {
   return [
     name,
-    between(1, 2, ([receiver, zone]) => {
+    between(1, 2, ([receiver, zone], fuel) => {
       if (!(receiver instanceof Date)) return mismatch(name, receiver);
       if (zone !== undefined && typeof zone !== 'string') return mismatch(name, zone);
+      if (zone !== undefined) fuel.spend(zoneUnits + zone.length);
       return part(dateParts(receiver, zone ?? null));
     }),
   ];
@@ -281,7 +266,10 @@ export const methods: ReadonlyMap<string, ExpressionFunction> = new Map<string, 
   ['reverse', fixed(1, ([receiver], fuel) => list('reverse', receiver, fuel).toReversed())],
   ['distinct', fixed(1, distinct)],
   ['sum', fixed(1, sum)],
-  ['keys', fixed(1, keys)],
+  [
+    'keys',
+    fixed(1, ([receiver = null], fuel) => (isMap(receiver) ? keysOf(receiver, fuel) : mismatch('keys', receiver))),
+  ],
   ['hasValue', fixed(1, ([receiver]) => optional('hasValue', receiver).value !== undefined)],
   ['orValue', fixed(2, ([receiver, other = null]) => optional('orValue', receiver).value ?? other)],
   datePart('getFullYear', ({ year }) => year),

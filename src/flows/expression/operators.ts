@@ -1,5 +1,6 @@
 /** Arithmetic, and reading members, of expressions. */
 import {
+  brief,
   ExpressionError,
   finite,
   type Fuel,
@@ -74,12 +75,18 @@ export function readMember(object: Value, name: string, isOptional: boolean): Va
   throw new ExpressionError(`a ${typeOf(object)} has no member ${name}`);
 }
 
-export function readIndex(object: Value, key: Value, isOptional: boolean): Value {
+interface IndexOptions {
+  readonly isOptional: boolean;
+  readonly fuel: Fuel;
+}
+
+export function readIndex(object: Value, key: Value, { isOptional, fuel }: IndexOptions): Value {
+  if (typeof key === 'string') fuel.spendText(key.length);
   if (object instanceof Optional)
     return object.value === undefined ? object : new Optional(findIndex(object.value, key));
   const value = findIndex(object, key);
   if (isOptional) return new Optional(value);
-  if (value === undefined) throw new ExpressionError(`there is no member ${JSON.stringify(key)}`);
+  if (value === undefined) throw new ExpressionError(`there is no member ${brief(key)}`);
   return value;
 }
 
@@ -90,7 +97,7 @@ function findMember(object: Value, name: string): Value | undefined {
 function findIndex(object: Value, key: Value): Value | undefined {
   if (isList(object)) {
     if (typeof key !== 'number' || !Number.isInteger(key))
-      throw new ExpressionError(`an index must be a whole number, not ${JSON.stringify(key)}`);
+      throw new ExpressionError(`an index must be a whole number, not ${brief(key)}`);
     return key < 0 ? undefined : object[key];
   }
   if (isMap(object)) {

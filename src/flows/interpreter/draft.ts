@@ -11,6 +11,8 @@ export class Draft {
   #count: number;
   readonly #store: Record<string, Json>;
   #f: Readonly<Record<string, Json>>;
+  /** Lists of children that this draft has made, and may extend. */
+  readonly #ownLists = new WeakSet<readonly string[]>();
   readonly #touchedNodes = new Set<string>();
   readonly #touchedFields = new Set<string>();
   readonly #touchedStore = new Set<string>();
@@ -73,6 +75,19 @@ export class Draft {
   patch(nid: string, change: Partial<FlowNode>): void {
     const node = this.node(nid);
     if (node !== undefined) this.put(nid, { ...node, ...change });
+  }
+
+  /** Many children of one node cost as much as few. */
+  addChild(parent: string | null, nid: string): void {
+    const node = parent === null ? undefined : this.node(parent);
+    if (parent === null || node === undefined) return;
+    if (this.#ownLists.has(node.children)) {
+      (node.children as string[]).push(nid);
+      return;
+    }
+    const children = [...node.children, nid];
+    this.#ownLists.add(children);
+    this.put(parent, { ...node, children });
   }
 
   remove(nid: string): void {

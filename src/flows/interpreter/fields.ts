@@ -7,11 +7,12 @@
  * - `ret` is the result of the last step of the frame.
  */
 import type { Scope } from '../expression/compile.ts';
-import type { Value } from '../expression/values.ts';
+import type { Fuel, Value, ValueMap } from '../expression/values.ts';
+import { keysOf } from '../expression/values.ts';
 import { isObject, type Json, type JsonObject, memberOf } from '../json.ts';
 import type { Merge, Target, UndoBlock } from '../language/step.ts';
 import type { Draft } from './draft.ts';
-import type { FlowNode, Frame, UndoEntry } from './state.ts';
+import type { FlowNode, Frame } from './state.ts';
 
 /** The node and those around it, the innermost first. */
 export function* lineage(draft: Draft, nid: string | null): Generator<readonly [string, FlowNode], void, undefined> {
@@ -24,17 +25,20 @@ export function* lineage(draft: Draft, nid: string | null): Generator<readonly [
 }
 
 /** All fields as a node sees them. */
-function fieldsOf(draft: Draft, nid: string | null): JsonObject {
+function fieldsOf(draft: Draft, nid: string | null, onMerge: (fields: JsonObject) => void = () => {}): JsonObject {
   const frames: Frame[] = [];
   for (const [, { frame }] of lineage(draft, nid)) if (frame !== undefined) frames.push(frame);
   if (frames.length === 0) return draft.f;
+  for (const fields of [draft.f, ...frames.map(({ f }) => f)]) onMerge(fields);
   return frames.reduceRight<JsonObject>((fields, frame) => ({ ...fields, ...frame.f }), draft.f);
 }
 
-function variablesOf(draft: Draft, nid: string | null): JsonObject {
+function variablesOf(draft: Draft, nid: string | null, onMerge: (fields: JsonObject) => void = () => {}): JsonObject {
   const scopes: JsonObject[] = [];
   for (const [, { vars }] of lineage(draft, nid)) if (vars !== undefined) scopes.push(vars);
-  return scopes.length === 1 ? (scopes[0] ?? {}) : Object.assign({}, ...scopes.toReversed());
+  if (scopes.length <= 1) return scopes[0] ?? {};
+  for (const scope of scopes) onMerge(scope);
+  return Object.assign({}, ...scopes.toReversed());
 }
 
 function frameNode(draft: Draft, nid: string | null): readonly [string, Frame] | undefined {
@@ -113,14 +117,20 @@ function overlay(under: JsonObject, over: JsonObject): JsonObject {
   return { ...under, ...Object.fromEntries(entries) };
 }
 
+/** Fields and variables of a compensation. */
+export interface UndoVariables extends JsonObject {
+  readonly f: JsonObject;
+  readonly v: JsonObject;
+}
+
 /** What a compensation needs of this moment: the variables that it reads, and no others. */
-export function captureUndo(draft: Draft, nid: string, { block, reads }: UndoBlock): UndoEntry {
+export function captureUndo(draft: Draft, nid: string, { reads }: UndoBlock): UndoVariables {
   const f = pick(fieldsOf(draft, nid), reads, 'f');
   const locals = [...reads].filter((name) =>
     ['it', 'index', 'key', 'event', 'err', 'ret'].includes(name.split('.')[0] ?? ''),
   );
   const v = { ...pick(variablesOf(draft, nid), reads, 'v'), ...pickLocals(draft, nid, locals) };
-  return { at: block.at, f, v };
+  return { f, v };
 }
 
 function pick(values: JsonObject, reads: readonly string[], root: string): JsonObject {
@@ -136,7 +146,7 @@ function pickLocals(draft: Draft, nid: string, names: readonly string[]): JsonOb
 }
 
 /** Splits what `captureUndo` has kept into variables and locals. */
-export function undoLocals({ v }: UndoEntry): { readonly vars: JsonObject; readonly locals: JsonObject } {
+export function undoLocals({ v }: UndoVariables): { readonly vars: JsonObject; readonly locals: JsonObject } {
   const entries = Object.entries(v);
   return {
     vars: Object.fromEntries(entries.filter(([key]) => !key.startsWith('$'))),
@@ -157,33 +167,42 @@ export interface Surroundings {
   readonly nowMs: number;
   readonly execution: JsonObject;
   /** The links by which people answer open tasks, by the task's name. */
-  links(): JsonObject;
+  links(fuel: Fuel): JsonObject;
 }
 
 /** The variables of the expressions of a node. `more`: further ones, such as the error that a handler is asked about. */
 export function scopeOf(draft: Draft, nid: string | null, around: Surroundings, more: JsonObject = {}): Scope {
-  let fields: JsonObject | undefined;
-  let variables: JsonObject | undefined;
+  // a macro asks again for every item
+  const known = new Map<string, Value>();
+  const find = (name: string, fuel: Fuel): Value => {
+    switch (name) {
+      case 'f':
+        return fieldsOf(draft, nid, spendingOn(fuel));
+      case 'v':
+        return variablesOf(draft, nid, spendingOn(fuel));
+      case 'input':
+        return draft.input;
+      case 'now':
+        return new Date(around.nowMs);
+      case 'execution':
+        return around.execution;
+      case 'links':
+        return around.links(fuel);
+      default:
+        return findLocal(draft, nid, name);
+    }
+  };
   return {
-    lookup(name): Value {
+    lookup(name, fuel): Value {
       if (Object.hasOwn(more, name)) return more[name] ?? null;
-      switch (name) {
-        // an expression may read them once for each item of a list
-        case 'f':
-          return (fields ??= fieldsOf(draft, nid));
-        case 'v':
-          return (variables ??= variablesOf(draft, nid));
-        case 'input':
-          return draft.input;
-        case 'now':
-          return new Date(around.nowMs);
-        case 'execution':
-          return around.execution;
-        case 'links':
-          return around.links();
-        default:
-          return findLocal(draft, nid, name);
-      }
+      const value = known.get(name) ?? find(name, fuel);
+      known.set(name, value);
+      return value;
     },
   };
+}
+
+/** Merging many fields is work. */
+function spendingOn(fuel: Fuel): (fields: ValueMap) => void {
+  return (fields) => fuel.spend(keysOf(fields, fuel).length / 8);
 }

@@ -146,9 +146,10 @@ function launch(run: Run, body: Extract<MessageBody, { point: 'launch' }>): Refu
 
 function workOff(run: Run): void {
   const { maxMessages } = run.how;
-  for (let done = 0; done < maxMessages && !run.draft.isPaused && !run.how.isSpent(); done++) {
+  for (let done = 0; done < maxMessages && !run.draft.isPaused && !run.isFull && !run.how.isSpent(); done++) {
     const next = run.todo.next();
     if (next === undefined || run.draft.ending !== null) break;
+    run.refuel();
     process(run, next);
   }
   if (run.draft.ending !== null) run.todo.clear();

@@ -12,7 +12,8 @@ import type { Compiled } from '../expression/expression.ts';
 import type { Json } from '../json.ts';
 import type { ErrorHandler, Retry, Step } from '../language/step.ts';
 import { announce } from './hearing.ts';
-import { assign, captureUndo, mergeFields, resultOf, setResult, undoLocals } from './fields.ts';
+import { dropUndo, keepUndo, takeUndo } from './compensations.ts';
+import { assign, mergeFields, resultOf, setResult } from './fields.ts';
 import { asObject, type ChildEnd, errorFacts, failureOf, type Run } from './run.ts';
 import type { FlowError, FlowNode, Inner, Outcome, Why } from './state.ts';
 import { hasEnter } from './todo.ts';
@@ -181,8 +182,7 @@ function closed(run: Run, nid: string): void {
     return;
   }
   run.draft.patch(nid, { phase: 'undo', undo: node.undo?.slice(0, -1) ?? [] });
-  const { vars, locals } = undoLocals(entry);
-  run.start(nid, entry.at, { role: 'undo', vars, locals, frame: { f: entry.f, ret: null } });
+  run.start(nid, entry.at, { role: 'undo', ...takeUndo(run.draft, entry) });
 }
 
 /** Everything inside is closed and compensated. */
@@ -336,17 +336,17 @@ export function finish(run: Run, nid: string, outcome: Outcome, how: { readonly 
   if (outcome.kind === 'done' && step !== undefined && how.isSkipped !== true) keepResult(run, nid, node, step);
   // with its own result, if it is a branch
   const { undo = [], frame } = run.draft.node(nid) ?? node;
-  const own =
-    outcome.kind === 'done' && step?.undo && how.isSkipped !== true ? [captureUndo(run.draft, nid, step.undo)] : [];
+  const own = outcome.kind === 'done' && step?.undo && how.isSkipped !== true ? [keepUndo(run, nid, step.undo)] : [];
   if (how.isSkipped !== true) run.draft.noteEnd(at, outcome.kind);
   else if (outcome.kind === 'done') run.draft.noteEnd(at, 'skipped');
   run.disarm(nid);
   if (step !== undefined) dropStored(run, nid, step);
   run.draft.remove(nid);
+  const entries = isKept && parent !== null ? [...undo, ...own] : [];
+  if (entries.length === 0) dropUndo(run.draft, [...undo, ...own]);
   if (parent === null) end(run, outcome);
   else {
     const around = run.draft.node(parent);
-    const entries = isKept ? [...undo, ...own] : [];
     run.draft.patch(parent, {
       children: around?.children.filter((child) => child !== nid) ?? [],
       ...(entries.length > 0 && { undo: [...(around?.undo ?? []), ...entries] }),

@@ -2,8 +2,8 @@
  * One run of the interpreter over an execution: its draft, the messages between nodes that are still to be worked off, and the
  * effects so far. Verbs and the life of nodes are built on it.
  */
-import type { Compiled } from '../expression/expression.ts';
-import { ExpressionError } from '../expression/values.ts';
+import { type Compiled, fuelUnits } from '../expression/expression.ts';
+import { brief, ExpressionError, Fuel, resultLimits } from '../expression/values.ts';
 import { isObject, type Json, type JsonObject, sizeOf } from '../json.ts';
 import { durationMs } from '../language/read-duration.ts';
 import type { Flow, Step, TaskWork } from '../language/step.ts';
@@ -51,7 +51,11 @@ export const flowLimits = {
   /** Executions that call each other. */
   depth: 64,
   /** Characters of one value, as JSON. */
-  valueChars: 1024 * 1024,
+  valueChars: resultLimits.chars,
+  /** After it has added so many characters, a run is committed. The rest follows with the next one. */
+  runChars: 2 * resultLimits.chars,
+  /** Work of all expressions that one inner message evaluates. A neighbour in the same process waits for it. */
+  fuelUnits: 2 * fuelUnits,
   /** Signals that nothing waits for yet, and their payloads together. */
   earlySignals: 1_000,
   earlyChars: 4 * 1024 * 1024,
@@ -104,6 +108,8 @@ export class Run {
   readonly effects: Effect[] = [];
   readonly todo = new Todo();
   #chance = 0;
+  #fuelLeft: number = flowLimits.fuelUnits;
+  #addedChars = 0;
 
   constructor(flow: Flow, draft: Draft, how: Circumstances, rules: (step: Step) => VerbRules) {
     this.#flow = flow;
@@ -139,14 +145,35 @@ export class Run {
   /** The value of an expression as a node sees it. `more`: further variables. */
   evaluate(nid: string | null, compiled: Compiled, more: JsonObject = {}): Json {
     const execution = { ...this.how.execution };
-    const around = { nowMs: this.nowMs, execution, links: () => this.#links() };
-    return compiled.evaluate(scopeOf(this.draft, nid, around, more));
+    const around = { nowMs: this.nowMs, execution, links: (fuel: Fuel) => this.#links(fuel) };
+    const units = Math.min(fuelUnits, this.#fuelLeft);
+    const fuel = new Fuel(units);
+    try {
+      return compiled.evaluate(scopeOf(this.draft, nid, around, more), fuel);
+    } finally {
+      this.#fuelLeft -= units - Math.max(0, fuel.left);
+      this.#addedChars += fuel.resultChars;
+    }
+  }
+
+  /** Whether this run has made so much that it has to be committed before it goes on. */
+  get isFull(): boolean {
+    return this.#addedChars > flowLimits.runChars;
+  }
+
+  noteAdded(value: Json): void {
+    this.#addedChars += sizeOf(value, flowLimits.runChars);
+  }
+
+  /** Expressions of the next inner message have their own fuel. */
+  refuel(): void {
+    this.#fuelLeft = flowLimits.fuelUnits;
   }
 
   holds(nid: string | null, compiled: Compiled, more: JsonObject = {}): boolean {
     const value = this.evaluate(nid, compiled, more);
     if (typeof value !== 'boolean')
-      throw new StepFailure('expression_error', `a condition must be true or false, not ${JSON.stringify(value)}`);
+      throw new StepFailure('expression_error', `a condition must be true or false, not ${brief(value)}`);
     return value;
   }
 
@@ -157,16 +184,18 @@ export class Run {
   evaluateText(nid: string | null, compiled: Compiled, what: string): string {
     const value = this.evaluate(nid, compiled);
     if (typeof value !== 'string' || value === '')
-      throw new StepFailure('expression_error', `${what} must be text, not ${JSON.stringify(value)}`);
+      throw new StepFailure('expression_error', `${what} must be text, not ${brief(value)}`);
     return value;
   }
 
-  #links(): JsonObject {
+  #links(fuel: Fuel): JsonObject {
+    fuel.spend(this.draft.nodeCount / 16);
     const links: Record<string, Json> = {};
     for (const [nid, { at, attempt, phase }] of Object.entries(this.draft.nodes)) {
       const step = this.flow.byPosition.get(at);
-      if (step?.verb === 'task' && isAnsweredByLink(step.work) && phase === 'run')
-        links[step.name] = this.how.link(nid, attempt);
+      if (step?.verb !== 'task' || !isAnsweredByLink(step.work) || phase !== 'run') continue;
+      fuel.spend(linkUnits);
+      links[step.name] = this.how.link(nid, attempt);
     }
     return links;
   }
@@ -184,10 +213,7 @@ export class Run {
     const nid = `${at}-${this.draft.nextVisit()}`;
     const base = { at, parent, role, phase: 'run', since: this.nowMs, attempt: 1, children: [] } as const;
     this.draft.put(nid, { ...base, ...rest });
-    if (parent !== null) {
-      const children = this.draft.node(parent)?.children ?? [];
-      this.draft.patch(parent, { children: [...children, nid] });
-    }
+    this.draft.addChild(parent, nid);
     this.todo.add({ do: 'enter', nid });
     return nid;
   }
@@ -248,6 +274,9 @@ export class Run {
   }
 }
 
+/** Fuel for the signature of a link. */
+const linkUnits = 50;
+
 /** People, and receivers of callbacks, answer by a link. */
 function isAnsweredByLink(work: TaskWork): boolean {
   return work.kind === 'human' || (work.kind === 'run' && work.callback !== null);
@@ -271,7 +300,7 @@ export function errorFacts({ code, message, data, node }: FlowError): JsonObject
 
 export function asObject(value: Json, what: string): JsonObject {
   if (isObject(value)) return value;
-  throw new StepFailure('expression_error', `${what} must be a mapping, not ${JSON.stringify(value).slice(0, 100)}`);
+  throw new StepFailure('expression_error', `${what} must be a mapping, not ${brief(value)}`);
 }
 
 /** Bounds what one step can add to the state of an execution. */

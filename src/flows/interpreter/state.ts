@@ -44,11 +44,12 @@ interface TimerState {
   readonly plannedMs?: number;
 }
 
+/** A compensation. Its variables are stored apart, because the node is stored anew with every change. */
 export interface UndoEntry {
   /** The position of the block. */
   readonly at: string;
-  readonly f: JsonObject;
-  readonly v: JsonObject;
+  /** In the store: `{f, v}`. */
+  readonly key: string;
 }
 
 /** Fields that a branch has set, and its last result. They are seen inside the branch only. */

@@ -9,6 +9,7 @@
 import type { Flow } from '../language/step.ts';
 import { parseFlow } from '../language/parse-flow.ts';
 import type { JsonObject } from '../json.ts';
+import { dropUndo } from './compensations.ts';
 import type { Run } from './run.ts';
 import type { FlowNode, Frame, Operation, Refusal } from './state.ts';
 
@@ -99,10 +100,11 @@ function removeWithChildren(run: Run, nid: string): void {
   const node = run.draft.node(nid);
   if (node === undefined) return;
   for (const child of node.children) removeWithChildren(run, child);
-  const { attempt, memory = {} } = node;
+  const { attempt, memory = {}, undo = [] } = node;
   if (memory['isSent'] === true || memory['isAwaited'] === true)
     run.effects.push({ kind: 'stop', nid, attempt, isKill: true });
   run.disarm(nid);
   run.draft.dropAll(`${nid}.`);
+  dropUndo(run.draft, undo);
   run.draft.remove(nid);
 }

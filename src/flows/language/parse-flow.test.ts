@@ -133,6 +133,21 @@ describe('faults', () => {
     expect(faultsOf(many)).toEqual(['steps: has more than 5000 steps']);
   });
 
+  it('has at most 50 labels', () => {
+    const labels = Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`l${i}`, '$(input)']));
+    const parsed = parseFlow({ flow: 'f', labels, steps: [{ task: 'a' }] });
+    expect(parsed).toMatchObject({ ok: false, faults: [{ path: 'labels', message: 'has more than 50 labels' }] });
+  });
+
+  it('has at most 256 KiB of expressions, and as many other texts as fit', () => {
+    const withTexts = (text: string) => Array.from({ length: 300 }, () => ({ task: 'a', with: text }));
+    expect(faultsOf(withTexts('f.n,'.repeat(800)))).toEqual([]);
+    // each has 1,004 characters
+    expect(faultsOf(withTexts(`$([${'f.n,'.repeat(249)}f.n])`))).toEqual([
+      'steps[261].with: with the expressions before it, has more than 262144 characters of expressions',
+    ]);
+  });
+
   it('No document makes the parser throw.', () => {
     const value = fc.jsonValue({ maxDepth: 4 });
     const key = fc.constantFrom(

@@ -24,6 +24,8 @@ export type ParsedFlow =
 
 /** Values of a document together: texts, numbers, lists and mappings. */
 const maxValues = 50_000;
+/** Each is a row for every execution. */
+const maxLabels = 50;
 /** Steps of a flow, blocks and handlers included. */
 const maxSteps = 5_000;
 
@@ -69,6 +71,7 @@ export function parseFlow(document: unknown): ParsedFlow {
   for (const [name, { reads }] of Object.entries(labels))
     if (readsSealed(reads, data.sealed ?? []))
       reading.fault(['labels', name], 'reads a sealed field, and labels are stored in clear');
+  if (Object.keys(labels).length > maxLabels) reading.fault(['labels'], `has more than ${maxLabels} labels`);
   if (reading.byPosition.size > maxSteps) reading.fault(['steps'], `has more than ${maxSteps} steps`);
   if (reading.faults.length > 0) return reject(reading.faults);
   const { byPosition } = reading;

@@ -2,7 +2,7 @@
 import { longestSpanMs, readInstant, readSpan } from '../../documents/values.ts';
 import type { PathPart } from '../../kernel/text/path.ts';
 import { type Compiled, hasExpression } from '../expression/expression.ts';
-import { ExpressionError } from '../expression/values.ts';
+import { brief, ExpressionError } from '../expression/values.ts';
 import type { Json } from '../json.ts';
 import type { Place, Reading } from './reading.ts';
 
@@ -32,12 +32,12 @@ export function durationMs(value: Json): number {
   }
   const read = readSpan(typeof value === 'string' ? value : '', { signed: true });
   if (!read.ok || read.value < 0)
-    throw new ExpressionError(`${JSON.stringify(value)} is not a duration such as 5m, or a number of seconds`);
+    throw new ExpressionError(`${brief(value)} is not a duration such as 5m, or a number of seconds`);
   return read.value;
 }
 
 export function momentMs(value: Json): number {
   const read = readInstant(typeof value === 'string' ? value : '');
-  if (!read.ok) throw new ExpressionError(`${JSON.stringify(value)} is not a moment: it ${read.message}`);
+  if (!read.ok) throw new ExpressionError(`${brief(value)} is not a moment: it ${read.message}`);
   return read.value;
 }

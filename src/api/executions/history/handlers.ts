@@ -1,9 +1,9 @@
 /** The history of an execution, a page at a time. */
 import { MillraceError } from '../../../errors.ts';
 import { readHistory } from '../../../flows/executions/history.ts';
-import { maskSealed } from '../../../flows/executions/masking.ts';
+import { maskerOf } from '../../../flows/executions/masking.ts';
 import { readExecution } from '../../../flows/executions/stored.ts';
-import type { FlowState } from '../../../flows/interpreter/state.ts';
+import { blankState, type FlowState } from '../../../flows/interpreter/state.ts';
 import type { Input } from '../../../http/endpoint.ts';
 import { cutPage } from '../../../http/page.ts';
 import type { ApiContext, ApiHandlers } from '../../context.ts';
@@ -19,17 +19,18 @@ const maxReadChars = 4 * 1024 * 1024;
 
 async function history({ params, query }: Input<Endpoints['GET /api/executions/{id}/history']>, ctx: ApiContext) {
   const { after, limit } = query;
-  const { head, flow } = await requireExecution(ctx, params.id);
+  const { head, flow, state } = await requireExecution(ctx, params.id);
   const lengths = await entryLengths(ctx.db, { execution: head.id, after, limit: limit + 1 });
   const count = Math.min(limit, countWithin(lengths, maxReadChars));
-  const [entries, nodes] = await Promise.all([
+  const [entries, before] = await Promise.all([
     count === 0 ? [] : readHistory(ctx, head.id, { after, limit: count }),
-    nodesAt(ctx, head.id, after),
+    stateAt(ctx, head.id, after),
   ]);
-  const renderer = new HistoryRenderer(flow, nodes);
+  const renderer = new HistoryRenderer(flow, before.nodes);
+  const masked = maskerOf(flow, [before, ...entries.map(({ delta }) => delta), state]);
   const page = cutPage(entries, {
     limit,
-    render: (entry) => renderer.render({ ...entry, delta: maskSealed(flow, entry.delta) }),
+    render: (entry) => renderer.render({ ...entry, delta: masked(entry.delta) }),
     cursorOf: ({ rev }) => String(rev),
   });
   const last = entries.at(-1);
@@ -43,13 +44,13 @@ function countWithin(lengths: readonly { readonly chars: number }[], most: numbe
   return end < 0 ? lengths.length : end;
 }
 
-/** The nodes before a page. If the commits before it are not kept, the first change of each node has no `from`. */
-async function nodesAt(ctx: ApiContext, id: string, rev: number): Promise<FlowState['nodes']> {
-  if (rev === 0) return {};
+/** The state before a page. If the commits before it are not kept, the first change of each node has no `from`. */
+async function stateAt(ctx: ApiContext, id: string, rev: number): Promise<FlowState> {
+  if (rev === 0) return blankState;
   try {
-    return (await readExecution(ctx, id, rev))?.state.nodes ?? {};
+    return (await readExecution(ctx, id, rev))?.state ?? blankState;
   } catch (error) {
-    if (error instanceof MillraceError && error.code === 'not_found') return {};
+    if (error instanceof MillraceError && error.code === 'not_found') return blankState;
     throw error;
   }
 }

@@ -28,7 +28,7 @@ const maxEarlyNames = 100;
 export function viewExecution(stored: StoredExecution, around: Surroundings): ExecutionDetail {
   const { head, flow } = stored;
   const state = maskSealed(flow, stored.state);
-  const reader = makeWaitReader(flow, stored.state, head);
+  const reader = makeWaitReader(flow, state, head);
   const values = new ValueBudget(maxValueChars);
   const outline = outlineOf(flow);
   const nodes = viewNodes({ flow, outline, state, reader, work: around.work, values });

@@ -4,6 +4,7 @@
  *
  * Obstacles come first: no conductor, a tenant that is off, a pause, incidents. Then come its steps, and its cause comes last.
  */
+import { maskSealed } from '../../../flows/executions/masking.ts';
 import { readExecution, type StoredExecution } from '../../../flows/executions/stored.ts';
 import type { Step } from '../../../flows/language/step.ts';
 import type { ApiContext } from '../../context.ts';
@@ -22,7 +23,8 @@ import { explainStep, type StepSurroundings, type WaitingStep } from './steps.ts
 const maxSteps = 10;
 
 export async function explainExecution(ctx: ApiContext, id: string): Promise<Explanation> {
-  const stored = requireFound(await readExecution(ctx, id.toLowerCase()), 'execution', id);
+  const found = requireFound(await readExecution(ctx, id.toLowerCase()), 'execution', id);
+  const stored = { ...found, state: maskSealed(found.flow, found.state) };
   const { head } = stored;
   const subject = {
     kind: 'execution' as const,

@@ -3,15 +3,16 @@
  *
  * Results and items are stored apart from the node, because a node is stored anew with every change.
  */
+import { brief } from '../../expression/values.ts';
 import { isList, isObject, type Json, type JsonObject } from '../../json.ts';
-import type { EachStep, ParallelStep } from '../../language/step.ts';
+import type { EachStep, ParallelStep, Step } from '../../language/step.ts';
 import { mergeAnswers, mergeFields } from '../fields.ts';
 import { type ChildEnd, checkSize, type Run, StepFailure, type VerbRules } from '../run.ts';
 import { indexOf } from './blocks.ts';
 
 export const parallel: VerbRules<ParallelStep> = {
   execute(run, nid, step) {
-    const main = step.steps.filter(({ background }) => !background);
+    const { main } = branchesOf(step);
     for (const { at, background } of step.steps) if (background) run.start(nid, at, { role: 'background' });
     run.remember(nid, { next: 0, ended: 0, answered: 0 });
     for (let i = 0; i < Math.min(main.length, step.concurrent ?? main.length); i++) startBranch(run, nid, step);
@@ -20,8 +21,8 @@ export const parallel: VerbRules<ParallelStep> = {
   ended(run, nid, step, child) {
     // enough have answered, and this one was on its way already
     if (run.memory(nid)['isOver'] === true) return;
-    const main = step.steps.filter(({ background }) => !background);
-    const index = main.findIndex(({ at }) => at === child.at);
+    const { main, places } = branchesOf(step);
+    const index = places.get(child.at) ?? -1;
     const { ended, answered } = noteAnswer(run, nid, child, index, step.merge);
     const isMet = answered >= (step.expect ?? main.length);
     const begun = isMet ? Number(run.memory(nid)['next']) : main.length;
@@ -30,9 +31,27 @@ export const parallel: VerbRules<ParallelStep> = {
   },
 };
 
-function startBranch(run: Run, nid: string, { steps }: ParallelStep): void {
+interface Branches {
+  readonly main: readonly Step[];
+  /** By position: the place among them. */
+  readonly places: ReadonlyMap<string, number>;
+}
+
+const knownBranches = new WeakMap<ParallelStep, Branches>();
+
+/** The steps that are waited for. There may be thousands, and each of them asks. */
+function branchesOf(step: ParallelStep): Branches {
+  const known = knownBranches.get(step);
+  if (known !== undefined) return known;
+  const main = step.steps.filter(({ background }) => !background);
+  const branches = { main, places: new Map(main.map(({ at }, i) => [at, i] as const)) };
+  knownBranches.set(step, branches);
+  return branches;
+}
+
+function startBranch(run: Run, nid: string, parallelStep: ParallelStep): void {
   const next = Number(run.memory(nid)['next'] ?? 0);
-  const step = steps.filter(({ background }) => !background)[next];
+  const step = branchesOf(parallelStep).main[next];
   if (step === undefined) return;
   run.remember(nid, { next: next + 1 });
   run.start(nid, step.at, { frame: { f: {}, ret: null }, vars: {} });
@@ -123,8 +142,5 @@ function listOf(value: Json | undefined): readonly Json[] {
 function itemsOf(value: Json): { readonly items: readonly Json[]; readonly keys: readonly string[] | null } {
   if (isList(value)) return { items: value, keys: null };
   if (isObject(value)) return { items: Object.values(value), keys: Object.keys(value) };
-  throw new StepFailure(
-    'expression_error',
-    `each needs a list or a mapping, not ${JSON.stringify(value).slice(0, 100)}`,
-  );
+  throw new StepFailure('expression_error', `each needs a list or a mapping, not ${brief(value)}`);
 }

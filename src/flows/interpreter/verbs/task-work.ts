@@ -4,6 +4,7 @@
  */
 import { findKind } from '../../../runtimes/kinds.ts';
 import { asWritten } from '../../../runtimes/work.ts';
+import { brief } from '../../expression/values.ts';
 import { isObject, type Json, type JsonObject, memberOf } from '../../json.ts';
 import type { TaskStep } from '../../language/step.ts';
 import { findFormFaults } from '../../workitems/form.ts';
@@ -58,7 +59,7 @@ function findEnvFault(env: Json): string | undefined {
   if (!isObject(env)) return 'the variables must be a mapping';
   for (const [name, value] of Object.entries(env)) {
     if (typeof value === 'string' || (isObject(value) && typeof value['stash'] === 'string')) continue;
-    return `${name} must be text or {stash: name}, not ${JSON.stringify(value).slice(0, 100)}; convert it with string()`;
+    return `${name} must be text or {stash: name}, not ${brief(value)}; convert it with string()`;
   }
   return undefined;
 }
@@ -77,7 +78,7 @@ function textOf(key: string, value: Json | undefined): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === 'string') return value.replaceAll('\0', '\uFFFD');
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  throw unusable(`${key} must be text, not ${JSON.stringify(value).slice(0, 100)}`);
+  throw unusable(`${key} must be text, not ${brief(value)}`);
 }
 
 function unusable(message: string): StepFailure {
