@@ -17,7 +17,7 @@ import { Report, type Result } from './report.ts';
 import { start } from './start.ts';
 import { tenants } from './tenants.ts';
 
-export { runPart } from './bus/parts.ts';
+export { runPart } from './parts.ts';
 
 const benchmarks: Record<BenchmarkName, (options: Options, report: Report) => Promise<Result>> = {
   dag,

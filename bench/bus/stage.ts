@@ -9,7 +9,7 @@ import { profilingSettings } from '../profile.ts';
 import { type Server, startServer } from '../server.ts';
 import { controlDatabase, openTenant, type Tenant, tenantDatabase } from '../tenant.ts';
 import { type Appender, firstPartitions, openAppender, prepareTables } from './append.ts';
-import { type Remote, startPart } from './parts.ts';
+import { type Remote, startPart } from '../parts.ts';
 import type { Flooded, Target } from './publisher.ts';
 import type { Behaviour } from './receiver.ts';
 

@@ -4,10 +4,10 @@
  * takes turns on one server.
  */
 import type { Options } from '../options.ts';
+import { type Remote, startPart } from '../parts.ts';
 import { profilingSettings } from '../profile.ts';
 import { combine, type PartResult, type Report, type Result } from '../report.ts';
 import { type Server, startServer } from '../server.ts';
-import { openDbos, type RivalFlows } from './dbos.ts';
 import { measureIdle } from './idle.ts';
 import { measureOld } from './old.ts';
 import type { FlowPartName } from './part-names.ts';
@@ -21,8 +21,8 @@ export interface FlowBench {
   readonly stage: FlowStage;
   readonly options: Options;
   readonly report: Report;
-  /** DBOS, started when it is first asked for. */
-  rival(): Promise<RivalFlows>;
+  /** DBOS in its own process, started when it is first asked for. */
+  rival(): Promise<Remote<'dbos'>>;
 }
 
 const rivalDatabase = 'bench_rival';
@@ -54,14 +54,20 @@ async function setBench(
 ): Promise<{ readonly bench: FlowBench; readonly close: () => Promise<void> }> {
   const stage = await setFlowStage(server, functions);
   await stage.apply(three);
-  let rival: Promise<RivalFlows> | undefined;
-  const start = async (): Promise<RivalFlows> => openDbos(await server.fresh(rivalDatabase));
+  let rival: Promise<Remote<'dbos'>> | undefined;
+  const start = async (): Promise<Remote<'dbos'>> => {
+    const dbos = startPart('dbos');
+    await dbos.open({ url: (await server.fresh(rivalDatabase)).url });
+    return dbos;
+  };
   return {
     bench: { server, stage, options, report, rival: () => (rival ??= start()) },
     async close() {
       await stage.verify();
       await stage.stop();
-      await (await rival)?.close();
+      const dbos = await rival;
+      await dbos?.close();
+      await dbos?.end();
     },
   };
 }

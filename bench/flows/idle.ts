@@ -15,14 +15,14 @@ export async function measureIdle(bench: FlowBench): Promise<PartResult> {
   const rival = await bench.rival();
   const commits = await openCommits(stage.address);
   const sides = {
-    idle: () => stage.run(three.flow, input),
-    rivalIdle: () => rival.run(input),
-    commit: commits.make,
+    idle: () => timed(async () => void (await stage.run(three.flow, input))),
+    rivalIdle: () => rival.time(),
+    commit: () => timed(commits.make),
   } as const;
   const taken = { idle: [] as number[], rivalIdle: [] as number[], commit: [] as number[] };
   for (let i = -warmUps; i < (options.quick ? 5 : samples); i++) {
-    for (const [side, make] of Object.entries(sides)) {
-      const ms = await timed(async () => void (await make()));
+    for (const [side, time] of Object.entries(sides)) {
+      const ms = await time();
       if (i >= 0) taken[side as keyof typeof taken].push(ms);
       await sleep(restMs);
     }

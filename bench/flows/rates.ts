@@ -23,10 +23,10 @@ export async function measureRates(bench: FlowBench): Promise<PartResult> {
   await raw.sample(stage.db, await stage.run(three.flow, input));
   const sides: Sides = {
     own: (ms) => closedLoop(() => stage.run(three.flow, input), ms),
-    rival: (ms) => closedLoop(() => rival.run(input), ms),
+    rival: (ms) => rival.loop({ ms }),
     raw: (ms) => raw.write(ms),
   };
-  const tallies = await takeTurns(sides, bench);
+  const tallies = await takeTurns(sides, rival.pid, bench);
   await raw.close();
   const [own, dbos, rows] = [mean(tallies.own.rates), mean(tallies.rival.rates), mean(tallies.raw.rates)];
   print(report, tallies);
@@ -48,11 +48,19 @@ export async function printRows({ server, stage, report }: FlowBench): Promise<v
   report.table(titles, rowTable(written, copied, 'execution'));
 }
 
-async function takeTurns(sides: Sides, { server, stage, options, report }: FlowBench): Promise<Tallies> {
+async function takeTurns(
+  sides: Sides,
+  rivalPid: number,
+  { server, stage, options, report }: FlowBench,
+): Promise<Tallies> {
   const { seconds, quick, profile } = options;
   const ms = (seconds * 1_000) / turns;
   const postgres = server.pid === undefined ? [] : [server.pid];
-  const tallies = { own: new Tally({ postgres }), rival: new Tally({ postgres }), raw: new Tally({ postgres }) };
+  const tallies = {
+    own: new Tally({ postgres }),
+    rival: new Tally({ postgres, rival: [rivalPid] }),
+    raw: new Tally({ postgres }),
+  };
   for (const warmUp of Object.values(sides)) await warmUp(quick ? 100 : warmUpMs);
   if (profile !== undefined) await startProfile(stage.db);
   const before = stage.launched();
@@ -72,8 +80,8 @@ function print(report: Report, tallies: Tallies): void {
   const names = { own: 'Millrace', rival: 'DBOS', raw: 'raw writer of the same rows' } as const;
   const row = (side: Side): (string | number)[] => {
     const { rates } = tallies[side];
-    const { bench = 0, postgres = 0 } = tallies[side].cpu();
-    return [names[side], ...[mean(rates), Math.min(...rates), Math.max(...rates), bench, postgres].map(figure)];
+    const { bench = 0, postgres = 0, rival: node = bench } = tallies[side].cpu();
+    return [names[side], ...[mean(rates), Math.min(...rates), Math.max(...rates), node, postgres].map(figure)];
   };
   report.table(
     ['', 'per second', 'least', 'most', 'ms of Node per 1,000', 'ms of PostgreSQL'],

@@ -1,6 +1,6 @@
 /**
- * A conductor with its database in the benchmark's process, assembled from the product's parts. DBOS runs in the same process, too, so
- * both sides pay for their driver and their functions alike.
+ * A conductor in the benchmark's process, assembled from the product's parts. As with DBOS, the launches, the functions and the driver of
+ * the database are in one process.
  *
  * Only one thing is added: the commits of the engine are watched, so that the end of an execution is known without asking for it.
  */

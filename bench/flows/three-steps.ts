@@ -8,7 +8,7 @@ export const three = {
   steps: ['first', 'second', 'third'].map((task) => ({ task, with: '$(f.order)', result: 'f.order' })),
 };
 
-const echo = (value: unknown): unknown => value;
+const echo = async (value: unknown): Promise<unknown> => value;
 export const functions = { first: echo, second: echo, third: echo };
 
 /** About 200 bytes. */

@@ -29,6 +29,8 @@ export interface DispatchOptions {
 
 export class Dispatch {
   readonly #options: DispatchOptions;
+  /** Since the last put. */
+  #calls = 0;
 
   constructor(options: DispatchOptions) {
     this.#options = options;
@@ -69,6 +71,8 @@ export class Dispatch {
     if (elsewhere.size > 0) hint([...elsewhere]);
     if (receivers.some(({ owner }) => owner === null || !others.has(owner))) onInbox();
     checkpoint('calls.made');
+    if (this.#calls > 0) functionsCalled.emit(ctx.telemetry, { tenant: ctx.tenant.id, calls: this.#calls });
+    this.#calls = 0;
   }
 
   #hintHosts(functions: readonly string[]): void {
@@ -80,7 +84,7 @@ export class Dispatch {
   #call(made: readonly HostedCall[]): void {
     if (made.length === 0) return;
     const { calls, ctx, onAnswer } = this.#options;
-    functionsCalled.emit(ctx.telemetry, { tenant: ctx.tenant.id, calls: made.length });
+    this.#calls += made.length;
     for (const call of made)
       calls.start(ctx.tenant, call, (_, outcome) => onAnswer(answerMessage(call, outcome, ctx.time.now())));
   }

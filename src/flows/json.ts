@@ -29,9 +29,9 @@ export function sizeOf(value: Json, most: number): number {
       size += top.length + 2;
       for (const item of top) stack.push(item);
     } else if (isObject(top)) {
-      for (const [key, item] of Object.entries(top)) {
+      for (const key of Object.keys(top)) {
         size += key.length + 4;
-        stack.push(item);
+        stack.push(top[key] ?? null);
       }
     } else size += 4;
   }

@@ -9,7 +9,7 @@
  * A call is `queued`, `running`, or `answered` while nobody has taken its answer.
  */
 import type { HostedCall } from '../../contract/flows.ts';
-import type { CallOutcome, HostedFunctions } from './hosted.ts';
+import { type CallOutcome, CallStop, type HostedFunctions } from './hosted.ts';
 
 export interface CallTenant {
   readonly id: string;
@@ -21,7 +21,7 @@ type OnAnswer = (call: HostedCall, outcome: CallOutcome) => void;
 interface Call {
   readonly tenant: CallTenant;
   readonly call: HostedCall;
-  readonly stop: AbortController;
+  readonly stop: CallStop;
   isRunning: boolean;
   outcome?: CallOutcome;
   /** Missing: nobody can take the answer now. */
@@ -65,7 +65,7 @@ export class Calls {
       if (known.outcome !== undefined) this.#tell(known, known.outcome);
       return;
     }
-    const made: Call = { tenant, call, stop: new AbortController(), isRunning: false, onAnswer };
+    const made: Call = { tenant, call, stop: new CallStop(), isRunning: false, onAnswer };
     ofTenant.set(call.key, made);
     const queue = this.#queues.get(tenant.id);
     if (queue === undefined) this.#queues.set(tenant.id, [made]);
@@ -77,7 +77,7 @@ export class Calls {
   stop(tenantId: string, key: string, reason: string): void {
     const call = this.#calls.get(tenantId)?.get(key);
     if (call === undefined) return;
-    call.stop.abort(reason);
+    call.stop.stop(reason);
     if (!call.isRunning && call.outcome === undefined) this.#answer(call, { kind: 'cancelled' });
   }
 
@@ -102,7 +102,7 @@ export class Calls {
   #drop(call: Call, reason: string): void {
     this.#forget(call);
     call.onAnswer = undefined;
-    call.stop.abort(reason);
+    call.stop.stop(reason);
   }
 
   #fill(): void {
@@ -112,14 +112,14 @@ export class Calls {
       const next = queue.shift();
       this.#queues.delete(tenantId);
       if (queue.length > 0) this.#queues.set(tenantId, queue);
-      if (next !== undefined && !next.stop.signal.aborted) void this.#run(next);
+      if (next !== undefined && !next.stop.isStopped) void this.#run(next);
     }
   }
 
   async #run(call: Call): Promise<void> {
     this.#count(call, 1);
     call.isRunning = true;
-    const outcome = await this.#functions.call(call.call, { tenant: call.tenant.name, signal: call.stop.signal });
+    const outcome = await this.#functions.call(call.call, { tenant: call.tenant.name, stop: call.stop });
     call.isRunning = false;
     this.#count(call, -1);
     this.#answer(call, outcome);

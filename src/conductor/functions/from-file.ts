@@ -14,7 +14,7 @@ export function functionsOfFile(options: FunctionFileOptions & { readonly log: L
     get names() {
       return file.names();
     },
-    async call(call, { tenant, signal }: CallCircumstances) {
+    async call(call, { tenant, stop: { signal } }: CallCircumstances) {
       const { key, attempt, execution, nid: node, flow, name, input } = call;
       const facts = { tenant, key, attempt, execution, node, flow };
       const output = logOutput(options.log, { tenant, flow, execution, node, function: name });

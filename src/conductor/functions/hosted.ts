@@ -11,8 +11,35 @@ export type CallOutcome =
 export interface CallCircumstances {
   /** The name of the tenant. */
   readonly tenant: string;
-  /** Aborts when the answer is not wanted any more. */
-  readonly signal: AbortSignal;
+  /** Stops when the answer is not wanted any more. */
+  readonly stop: CallStop;
+}
+
+/** Asks one call to stop. Its signal is made when a function asks for it: most never do, and signals are dear. */
+export class CallStop {
+  readonly #controller = new AbortController();
+  #isStopped = false;
+  #onStop = (): void => {};
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** Whoever makes the call may listen. */
+  set onStop(listener: () => void) {
+    this.#onStop = listener;
+  }
+
+  stop(reason: string): void {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    this.#controller.abort(reason);
+    this.#onStop();
+  }
 }
 
 export interface HostedFunctions {

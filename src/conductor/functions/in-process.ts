@@ -7,7 +7,14 @@ import type { HostedCall } from '../../contract/flows.ts';
 import type { Log } from '../../kernel/log.ts';
 import { errorCodeOf, type HostedContext, messageOf, stackOf } from '../../runtimes/function/function.ts';
 import { resultOfValue } from '../../runtimes/task/result.ts';
-import { type CallCircumstances, type CallOutcome, failedCall, type HostedFunctions, usualCode } from './hosted.ts';
+import {
+  type CallCircumstances,
+  type CallOutcome,
+  type CallStop,
+  failedCall,
+  type HostedFunctions,
+  usualCode,
+} from './hosted.ts';
 
 /**
  * What it returns is the result of the task; undefined is null. What it throws is the error of the task: its `code`, or `error`, and
@@ -29,13 +36,8 @@ export function inProcessFunctions(
     async call(call, how) {
       const called = Object.hasOwn(functions, call.name) ? functions[call.name] : undefined;
       if (called === undefined) return failedCall(usualCode, `there is no function "${call.name}" on this conductor`);
-      if (how.signal.aborted) return { kind: 'cancelled' };
-      const limit = makeLimit(how.signal, graceMs);
-      try {
-        return await Promise.race([limit.passed, perform(called, call, { ...how, log })]);
-      } finally {
-        limit.release();
-      }
+      if (how.stop.isStopped) return { kind: 'cancelled' };
+      return withGrace(how.stop, graceMs, perform(called, call, { ...how, log }));
     },
   };
 }
@@ -43,16 +45,23 @@ export function inProcessFunctions(
 async function perform(
   called: HostedFunction,
   { key, attempt, execution, nid: node, flow, name, input }: HostedCall,
-  { tenant, signal, log }: CallCircumstances & { readonly log: Log },
+  { tenant, stop, log }: CallCircumstances & { readonly log: Log },
 ): Promise<CallOutcome> {
   const write = (line: string): void => log.info({ tenant, flow, execution, node, function: name }, line);
   try {
-    const returned = await called(input, { key, attempt, execution, node, flow, tenant, signal, log: write });
+    const facts = { key, attempt, execution, node, flow, tenant, log: write };
+    const context: HostedContext = {
+      ...facts,
+      get signal() {
+        return stop.signal;
+      },
+    };
+    const returned = await called(input, context);
     if (types.isGeneratorObject(returned))
       return failedCall(usualCode, `the function "${name}" is a generator; make it a plain one`);
     return outcomeOf(returned);
   } catch (error) {
-    if (signal.aborted) return { kind: 'cancelled' };
+    if (stop.isStopped) return { kind: 'cancelled' };
     log.debug({ tenant, flow, execution, node, function: name, stack: stackOf(error) }, 'hosted function failed');
     return failedCall(errorCodeOf(error) ?? usualCode, messageOf(error));
   }
@@ -64,21 +73,17 @@ function outcomeOf(returned: unknown): CallOutcome {
   return { kind: 'done', result: result === undefined ? null : (JSON.parse(result) as unknown) };
 }
 
-/** `passed` resolves after the grace once the signal has aborted; otherwise never. */
-function makeLimit(signal: AbortSignal, graceMs: number): { passed: Promise<CallOutcome>; release(): void } {
-  let timer: NodeJS.Timeout | undefined;
-  let begin = (): void => {};
-  const passed = new Promise<CallOutcome>((resolve) => {
-    begin = () => {
-      timer = setTimeout(() => resolve({ kind: 'cancelled' }), graceMs);
+/** Once the call was asked to stop, its outcome is waited for only as long. */
+function withGrace(stop: CallStop, graceMs: number, outcome: Promise<CallOutcome>): Promise<CallOutcome> {
+  return new Promise((resolve) => {
+    let grace: NodeJS.Timeout | undefined;
+    stop.onStop = () => {
+      grace = setTimeout(() => resolve({ kind: 'cancelled' }), graceMs);
     };
+    void outcome.then((ended) => {
+      stop.onStop = () => {};
+      clearTimeout(grace);
+      resolve(ended);
+    });
   });
-  signal.addEventListener('abort', begin, { once: true });
-  return {
-    passed,
-    release() {
-      signal.removeEventListener('abort', begin);
-      clearTimeout(timer);
-    },
-  };
 }

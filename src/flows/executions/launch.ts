@@ -4,6 +4,7 @@ import type { FlowMessage, LaunchBody } from '../../contract/flow-messages.ts';
 import type { Blank } from '../../contract/flows.ts';
 import { type Db, onPool, sql } from '../../kernel/sql.ts';
 import { blankState } from '../interpreter/state.ts';
+import { integerArray, textArray, uuidArray } from '../../postgres/binary-array.ts';
 import { type FlowRow, functionsOf, type LoadedFlow } from './loaded-flow.ts';
 import { flowsOf } from './load.ts';
 import { bytesOf, type Memory, noTally, noTrackers } from './memory.ts';
@@ -94,17 +95,8 @@ function resolve(launch: LaunchBody, row: Named | undefined, flows: ReadonlyMap<
 function findFlows(db: Db, launches: readonly LaunchBody[]): Promise<Named[]> {
   if (launches.length === 0) return Promise.resolve([]);
   return db.rows<Named>(sql`
-    select f.id as flow_id, f.name, f.project_id, f.version as newest,
-           case when u.version is null or u.version = f.version then f.version
-                else (select v.version from flow_version v where v.flow_id = f.id and v.version = u.version) end as version
-      from unnest(${launches.map(({ flow }) => flow.replaceAll('\0', ''))}::text[],
-                  ${launches.map(({ fork }) => fork?.flowId ?? null)}::uuid[],
-                  ${launches.map(({ version }) => version ?? null)}::integer[])
-           with ordinality as u (name, flow_id, version, n)
-      left join lateral (
-        select * from flow where flow.name = u.name and flow.deleted_at is null and u.flow_id is null
-         union all
-        select * from flow where flow.id = u.flow_id
-      ) as f on true
-     order by u.n`);
+    select flow_id, name, project_id, newest, version
+      from find_flows(${textArray(launches.map(({ flow }) => flow))}::text[],
+                      ${uuidArray(launches.map(({ fork }) => fork?.flowId ?? null))}::uuid[],
+                      ${integerArray(launches.map(({ version }) => version ?? null))}::integer[])`);
 }

@@ -26,9 +26,9 @@ export function* lineage(draft: Draft, nid: string | null): Generator<readonly [
 
 /** All fields as a node sees them. */
 function fieldsOf(draft: Draft, nid: string | null, onMerge: (fields: JsonObject) => void = () => {}): JsonObject {
+  if (frameNode(draft, nid) === undefined) return draft.f;
   const frames: Frame[] = [];
   for (const [, { frame }] of lineage(draft, nid)) if (frame !== undefined) frames.push(frame);
-  if (frames.length === 0) return draft.f;
   for (const fields of [draft.f, ...frames.map(({ f }) => f)]) onMerge(fields);
   return frames.reduceRight<JsonObject>((fields, frame) => ({ ...fields, ...frame.f }), draft.f);
 }
@@ -42,7 +42,12 @@ function variablesOf(draft: Draft, nid: string | null, onMerge: (fields: JsonObj
 }
 
 function frameNode(draft: Draft, nid: string | null): readonly [string, Frame] | undefined {
-  for (const [at, { frame }] of lineage(draft, nid)) if (frame !== undefined) return [at, frame];
+  for (let at = nid; at !== null; ) {
+    const node = draft.node(at);
+    if (node === undefined) return undefined;
+    if (node.frame !== undefined) return [at, node.frame];
+    at = node.parent;
+  }
   return undefined;
 }
 

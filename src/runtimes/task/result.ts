@@ -15,7 +15,9 @@ export function resultOfValue(value: unknown): Kept {
   if (value === undefined) return {};
   try {
     const text = JSON.stringify(value) as string | undefined;
-    return text === undefined ? { unkept: 'its result is not a JSON value' } : resultOfText(text);
+    return text === undefined
+      ? { unkept: 'its result is not a JSON value' }
+      : kept(text, sizeFault(text) ?? depthFault(text));
   } catch (error) {
     return {
       unkept: `its result cannot be written as JSON: ${error instanceof Error ? error.message : String(error)}`,
@@ -25,21 +27,34 @@ export function resultOfValue(value: unknown): Kept {
 
 /** The result that a task wrote. Blank text is no result. */
 export function resultOfText(text: string): Kept {
-  if (text.trim() === '') return {};
-  const fault = resultFault(text);
+  return text.trim() === '' ? {} : kept(text, resultFault(text));
+}
+
+function kept(text: string, fault: string | undefined): Kept {
   return fault === undefined ? { result: text } : { unkept: `its result ${fault}` };
 }
 
 /** Completes "its result …"; undefined: it is valid. */
 export function resultFault(text: string): string | undefined {
+  return sizeFault(text) ?? syntaxFault(text) ?? depthFault(text);
+}
+
+function sizeFault(text: string): string | undefined {
   const bytes = Buffer.byteLength(text);
-  if (bytes > maxResultBytes) return `has ${bytes} bytes of JSON; at most ${maxResultBytes} are kept`;
+  return bytes > maxResultBytes ? `has ${bytes} bytes of JSON; at most ${maxResultBytes} are kept` : undefined;
+}
+
+function syntaxFault(text: string): string | undefined {
   try {
     JSON.parse(text);
-    return isDeeper(text, maxDepth) ? `is nested more than ${maxDepth} deep` : undefined;
+    return undefined;
   } catch (error) {
     return `is not JSON: ${error instanceof Error ? error.message : String(error)}`;
   }
+}
+
+function depthFault(json: string): string | undefined {
+  return isDeeper(json, maxDepth) ? `is nested more than ${maxDepth} deep` : undefined;
 }
 
 /** For valid JSON. Reads the text, because walking 87,000 values took twice as long as parsing them. */

@@ -71,6 +71,13 @@ function pieceOf(run: FlowRun, { after }: Chain, { secrets }: CommitContext): Pi
   return { run, details: detailsOf(run), secrets: isSealed(after.flow) ? secrets : undefined };
 }
 
+type ListName = 'labels' | 'endedItems' | 'items' | 'children' | 'messages' | 'stoppedRuns' | 'runs';
+
+/** Those with such rows: most have none. */
+function having(pieces: readonly Piece[], list: ListName): Piece[] {
+  return pieces.filter(({ details }) => details[list].length > 0);
+}
+
 function seen(chains: readonly Chain[]): Sql[] {
   if (chains.length === 0) return [];
   return [
@@ -164,7 +171,7 @@ function documents(pieces: readonly Piece[]): Sql[] {
 }
 
 function labels(pieces: readonly Piece[]): Sql[] {
-  const rows = pieces.flatMap(({ run, details }) =>
+  const rows = having(pieces, 'labels').flatMap(({ run, details }) =>
     details.labels.map(([name, value]) => [run.to.id, name, value] as const),
   );
   if (rows.length === 0) return [];
@@ -198,7 +205,8 @@ function timers(pieces: readonly Piece[]): Sql[] {
   return parts;
 }
 
-function trackers(pieces: readonly Piece[]): Sql[] {
+function trackers(all: readonly Piece[]): Sql[] {
+  const pieces = all.filter(({ details: { trackers } }) => trackers.set.length + trackers.cleared.length > 0);
   const cleared = pieces.flatMap(({ run, details }) =>
     details.trackers.cleared.map((name) => ({ id: run.to.id, name })),
   );
@@ -221,8 +229,10 @@ function trackers(pieces: readonly Piece[]): Sql[] {
 }
 
 function items(pieces: readonly Piece[]): Sql[] {
-  const ended = pieces.flatMap(({ run, details }) => details.endedItems.map((item) => ({ id: run.to.id, ...item })));
-  const made = pieces.flatMap((piece) => piece.details.items.map((item) => itemRow(item, piece)));
+  const ended = having(pieces, 'endedItems').flatMap(({ run, details }) =>
+    details.endedItems.map((item) => ({ id: run.to.id, ...item })),
+  );
+  const made = having(pieces, 'items').flatMap((piece) => piece.details.items.map((item) => itemRow(item, piece)));
   // one that was answered in the same commit was never there
   const open = made.filter(
     ({ id, nid, attempt }) => !ended.some((e) => e.id === id && e.nid === nid && e.attempt === attempt),
@@ -278,7 +288,7 @@ function inbox(chains: readonly Chain[]): Sql[] {
 }
 
 function children(pieces: readonly Piece[], how: CommitContext): Sql[] {
-  const rows = pieces.flatMap((piece) => piece.details.children.map((child) => ({ child, piece })));
+  const rows = having(pieces, 'children').flatMap((piece) => piece.details.children.map((child) => ({ child, piece })));
   if (rows.length === 0) return [];
   const depths = rows.map(({ piece }) => (piece.run.to.sealed as { readonly depth: number }).depth + 1);
   const bodies = rows.map(({ child, piece }, i) =>
@@ -298,7 +308,9 @@ function children(pieces: readonly Piece[], how: CommitContext): Sql[] {
 }
 
 function messages(pieces: readonly Piece[], { atMs }: CommitContext): Sql[] {
-  const rows = pieces.flatMap(({ details, secrets }) => details.messages.map((sent) => ({ sent, secrets })));
+  const rows = having(pieces, 'messages').flatMap(({ details, secrets }) =>
+    details.messages.map((sent) => ({ sent, secrets })),
+  );
   if (rows.length === 0) return [];
   const bodies = rows.map(({ sent: { point, body }, secrets }) =>
     messageText({ point, bornMs: atMs, actor: null, body }, secrets),
@@ -311,10 +323,10 @@ function messages(pieces: readonly Piece[], { atMs }: CommitContext): Sql[] {
 }
 
 function nodeRuns(pieces: readonly Piece[]): Sql[] {
-  const stopped = pieces.flatMap(({ run, details }) =>
+  const stopped = having(pieces, 'stoppedRuns').flatMap(({ run, details }) =>
     details.stoppedRuns.map((attempt) => ({ id: run.to.id, ...attempt })),
   );
-  const queued = pieces.flatMap((piece) => piece.details.runs.map((node) => ({ node, piece })));
+  const queued = having(pieces, 'runs').flatMap((piece) => piece.details.runs.map((node) => ({ node, piece })));
   const parts: Sql[] = [];
   if (stopped.length > 0)
     parts.push(sql`p_stop_ids => ${uuidArray(stopped.map(({ id }) => id))}::uuid[],

@@ -1,15 +1,16 @@
 /**
- * Parts of `bench -- bus` with a process of their own: publishers, receivers and the bare server. Each is the bundle of the
- * benchmark once more, which is told its part and then answers calls over the channel to its parent.
+ * Parts of benchmarks with a process of their own: publishers, receivers and the bare server of `bus`, the rival of `flows`. Each is the
+ * bundle of the benchmark once more, which is told its part and then answers calls over the channel to its parent.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { atEnd } from '../ending.ts';
-import { makeBare } from './bare.ts';
-import { makePublisher } from './publisher.ts';
-import { makeReceiver } from './receiver.ts';
+import { makeBare } from './bus/bare.ts';
+import { makePublisher } from './bus/publisher.ts';
+import { makeReceiver } from './bus/receiver.ts';
+import { atEnd } from './ending.ts';
+import { makeDbos } from './flows/dbos.ts';
 
-const parts = { bare: makeBare, publisher: makePublisher, receiver: makeReceiver } as const;
+const parts = { bare: makeBare, publisher: makePublisher, receiver: makeReceiver, dbos: makeDbos } as const;
 type Parts = { readonly [Name in keyof typeof parts]: ReturnType<(typeof parts)[Name]> };
 
 interface Call {
