@@ -4,6 +4,7 @@ import { Conducting, launchMessage, signal, type TestConductor } from '../../tes
 import { until } from '../../test/harness/until.ts';
 import type { Delivered } from '../contract/flow-messages.ts';
 import { StoreDriver } from '../../test/harness/flows/store-driver.ts';
+import { makeGate } from '../../test/harness/gate.ts';
 import { flowEngine } from '../flows/flow-engine.ts';
 import { newId } from '../kernel/id.ts';
 import { type Sql, sql } from '../kernel/sql.ts';
@@ -47,14 +48,6 @@ function counting(): {
     return (input as { n: number }).n + 1;
   };
   return { calls, functions: { one: add, two: add, three: add } };
-}
-
-function makeGate(): { readonly passed: Promise<void>; readonly open: () => void } {
-  let open = (): void => {};
-  const passed = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { passed, open };
 }
 
 async function launchMany(one: TestConductor, count: number, tenant = 'a'): Promise<Delivered[]> {
