@@ -101,11 +101,7 @@ export const mutations: readonly Mutation[] = [
   ]),
   changeFunction(
     'a hand-over fills more places than there are',
-    [
-      'hand_over',
-      'lock_ready_runs(v_lanes, cardinality(v_workers), ',
-      'lock_ready_runs(v_lanes, cardinality(v_workers) + 1, ',
-    ],
+    ['hand_over', 'lock_ready_runs(v_lanes, v_places, ', 'lock_ready_runs(v_lanes, v_places + 1, '],
     [
       'hand_over',
       'v_workers, v_incarnations, null, p_at) as l',
