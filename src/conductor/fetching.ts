@@ -5,13 +5,16 @@
  * mailboxes wait for a pause, and are read again.
  */
 import type { EngineContext } from '../contract/context.ts';
-import type { FlowEngine } from '../contract/flows.ts';
+import type { Execution, FlowEngine } from '../contract/flows.ts';
 import { delayMs, reconnect } from '../kernel/backoff.ts';
 import { checkpoint } from './checkpoints.ts';
 import type { Mailbox } from './mailbox.ts';
 import type { Mailboxes } from './mailboxes.ts';
 
+/** Executions that one statement reads: few at first, then as many as fit in `maxBytes` if all are as large as the last ones were. */
+const first = 16;
 const maxFetched = 250;
+const maxBytes = 64 * 1024 * 1024;
 const maxStatements = 2;
 
 export interface FetchingOptions {
@@ -22,9 +25,17 @@ export interface FetchingOptions {
   readonly onError: (error: unknown) => void;
 }
 
+/** How many executions the next statement reads, after one that read `found`. */
+export function nextCount(last: number, found: readonly Pick<Execution, 'bytes'>[]): number {
+  const bytes = found.reduce((sum, execution) => sum + execution.bytes, 0);
+  const fitting = bytes === 0 ? maxFetched : Math.floor((maxBytes / bytes) * found.length);
+  return Math.max(1, Math.min(fitting, last * 2, maxFetched));
+}
+
 export class Fetching {
   readonly #options: FetchingOptions;
   #underWay = 0;
+  #most = first;
   #failures = 0;
   #pausing: NodeJS.Timeout | undefined;
   #isStopped = false;
@@ -45,7 +56,7 @@ export class Fetching {
       this.#underWay < maxStatements &&
       mailboxes.count('absent') > 0
     )
-      void this.#fetch(mailboxes.take('absent', maxFetched));
+      void this.#fetch(mailboxes.take('absent', this.#most));
   }
 
   stop(): void {
@@ -93,6 +104,7 @@ export class Fetching {
       ctx,
       boxes.map(({ id }) => id),
     );
+    this.#most = nextCount(this.#most, found);
     const byId = new Map(found.map((execution) => [execution.id, execution]));
     for (const box of boxes) {
       const execution = byId.get(box.id);
