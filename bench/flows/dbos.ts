@@ -27,8 +27,10 @@ export function makeDbos() {
   let started = 0;
   const run = (): Promise<unknown> => {
     if (opened === undefined) throw new Error('call open() first');
+    const { workflow } = opened;
     started += 1;
-    return opened.workflow(input);
+    // called as a method, DBOS takes its object for the instance of a class
+    return workflow(input);
   };
   return {
     async open({ url }: { readonly url: string }): Promise<void> {
