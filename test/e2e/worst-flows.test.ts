@@ -149,7 +149,7 @@ describe('nobody notices that', () => {
     const { status } = await by.send('GET', '/api/me');
     expect(status).toBe(200);
     await expectNobodyNotices(async () => {
-      const tokens = ['x', 'a.b', 'e30.e30', '..', `${'a'.repeat(5_000)}.b`, '%00', 'null.null', '[].AAAA'];
+      const tokens = ['x', 'a.b', 'e30.e30', '.e30', `${'a'.repeat(5_000)}.b`, '%00', 'null.null', '[].AAAA'];
       for (const token of tokens) {
         const answers = await Promise.all([
           by.send('GET', `/answers/${encodeURIComponent(token)}`),
@@ -189,7 +189,7 @@ it('Nothing of a sealed field is shown, whatever becomes of its execution', { ti
   const paths = ['', '/history', '/history?after=1', '/document', '?rev=1'].map(
     (path) => `/api/executions/${id}${path}`,
   );
-  const more = [`/api/explain/execution/${id}`, '/api/executions', '/api/changes', '/api/audit', '/api/activity'];
+  const more = [`/api/explain/execution/${id}`, '/api/executions', '/api/audit', '/api/activity'];
   for (const path of [...paths, ...more]) {
     const { status, text } = await by.send('GET', path);
     expect([path, status, text]).toEqual([path, 200, expect.not.stringContaining('4929') as unknown]);

@@ -5,7 +5,7 @@ import type { Blank } from '../../contract/flows.ts';
 import { type Db, onPool, sql } from '../../kernel/sql.ts';
 import { blankState } from '../interpreter/state.ts';
 import { integerArray, textArray, uuidArray } from '../../postgres/binary-array.ts';
-import { type FlowRow, functionsOf, type LoadedFlow } from './loaded-flow.ts';
+import { type FlowRow, type LoadedFlow } from './loaded-flow.ts';
 import { flowsOf } from './load.ts';
 import { bytesOf, type Memory, noTally, noTrackers } from './memory.ts';
 import { launchOf } from './revisions/read-message.ts';
@@ -46,7 +46,7 @@ function blank(id: string, { launch, flow }: Extract<Resolved, { ok: true }>) {
     epoch: 0,
     over: false,
     bytes: bytesOf(memory),
-    functions: functionsOf(flow),
+    functions: flow.functions,
     sealed: memory,
   };
 }

@@ -21,11 +21,11 @@ export interface LoadedFlow {
   readonly projectId: string | null;
   readonly document: JsonObject;
   readonly parsed: ParsedDocument;
+  /** Functions that conductors host. */
+  readonly functions: readonly string[];
 }
 
-type ParsedDocument =
-  | { readonly ok: true; readonly flow: Flow; readonly functions: readonly string[] }
-  | { readonly ok: false; readonly detail: string };
+type ParsedDocument = { readonly ok: true; readonly flow: Flow } | { readonly ok: false; readonly detail: string };
 
 const limits = {
   /** Of parsed documents, in this process: about 200 MB. */
@@ -36,12 +36,10 @@ const limits = {
 
 const parsedFlows = new Recent<JsonObject, ParsedDocument>(limits.parsedChars);
 
-/** Functions that conductors host. */
-export function functionsOf({ parsed }: LoadedFlow): readonly string[] {
-  return parsed.ok ? parsed.functions : [];
-}
+/** Of each document, as long as it is in memory: what was parsed is dropped sooner. */
+const functions = new WeakMap<JsonObject, readonly string[]>();
 
-type Base = Omit<LoadedFlow, 'document' | 'parsed'>;
+type Base = Omit<LoadedFlow, 'document' | 'parsed' | 'functions'>;
 
 function flowWith({ flowId, version, name, projectId }: Base, document: JsonObject): LoadedFlow {
   return {
@@ -53,6 +51,9 @@ function flowWith({ flowId, version, name, projectId }: Base, document: JsonObje
     get parsed() {
       return parsedOf(document);
     },
+    get functions() {
+      return functionsOf(document);
+    },
   };
 }
 
@@ -60,9 +61,18 @@ function parsedOf(document: JsonObject): ParsedDocument {
   return parsedFlows.get(document) ?? parsedFlows.keep(document, parseDocument(document), charsOf(document));
 }
 
+function functionsOf(document: JsonObject): readonly string[] {
+  const known = functions.get(document);
+  if (known !== undefined) return known;
+  const parsed = parsedOf(document);
+  const found = parsed.ok ? findFunctions(parsed.flow) : [];
+  functions.set(document, found);
+  return found;
+}
+
 /** The flow with another document, which is valid. */
 export function swapFlow(base: LoadedFlow, { flow, document }: Swapped): LoadedFlow {
-  parsedFlows.keep(document, { ok: true, flow, functions: findFunctions(flow) }, charsOf(document));
+  parsedFlows.keep(document, { ok: true, flow }, charsOf(document));
   return flowWith(base, document);
 }
 
@@ -73,7 +83,7 @@ export function withDocument(base: LoadedFlow, document: unknown): LoadedFlow {
 
 /** The same flow, whose executions cannot go on here. */
 export function withFault({ flowId, version, name, projectId, document }: LoadedFlow, detail: string): LoadedFlow {
-  return { flowId, version, name, projectId, document, parsed: { ok: false, detail } };
+  return { flowId, version, name, projectId, document, parsed: { ok: false, detail }, functions: [] };
 }
 
 function findFunctions({ byPosition }: Flow): readonly string[] {
@@ -124,7 +134,7 @@ export function documentBytes({ document }: LoadedFlow): number {
 
 function parseDocument(document: JsonObject): ParsedDocument {
   const parsed = parseFlow(document);
-  if (parsed.ok) return { ok: true, flow: parsed.flow, functions: findFunctions(parsed.flow) };
+  if (parsed.ok) return { ok: true, flow: parsed.flow };
   const [{ path, message } = { path: '', message: '' }] = parsed.faults;
   return { ok: false, detail: `this release cannot read the document of the flow: ${path} ${message}` };
 }

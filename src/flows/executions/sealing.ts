@@ -8,8 +8,8 @@ import type { LoadedFlow } from './loaded-flow.ts';
 
 type Sealing = Pick<Secrets, 'encrypt' | 'decrypt'>;
 
-export function isSealed({ parsed }: LoadedFlow): boolean {
-  return parsed.ok && parsed.flow.sealed.length > 0;
+export function isSealed({ document: { sealed } }: Pick<LoadedFlow, 'document'>): boolean {
+  return Array.isArray(sealed) && sealed.length > 0;
 }
 
 /** `{"sealed": "…"}`, as JSON. */

@@ -7,7 +7,7 @@ import { answerParent } from './answer-parent.ts';
 import { type Change, collectWork, endedItems, trackersOf } from './effects-of-run.ts';
 import { eventsOfRun } from './events-of-run.ts';
 import { evaluateLabels } from '../labels.ts';
-import { functionsOf, swapFlow } from '../loaded-flow.ts';
+import { swapFlow } from '../loaded-flow.ts';
 import { bytesOf, hasMore, type Memory, tallyAfter } from '../memory.ts';
 import { launchOf } from './read-message.ts';
 import type { RunDetails } from './run-details.ts';
@@ -65,7 +65,7 @@ export function commitOf(
       epoch: execution.epoch,
       over: state.ending !== null,
       bytes: bytesOf(after),
-      functions: functionsOf(after.flow),
+      functions: after.flow.functions,
       sealed: after,
     },
     message,

@@ -16,7 +16,8 @@ function blank(document: { readonly flow: string; readonly steps: readonly never
     name: 'f',
     projectId: null,
     document: {},
-    parsed: { ...parsed, functions: [] },
+    parsed,
+    functions: [],
   };
   const sealed: Memory = {
     flow,
