@@ -99,7 +99,7 @@ const shots: readonly Shot[] = [
   },
   { name: 'workers', path: () => '/workers', shows: 'attic' },
   { name: 'schedulers', path: () => '/schedulers', shows: /up/ },
-  { name: 'audit', path: () => '/audit', shows: 'key:anna' },
+  { name: 'audit', path: () => '/audit', shows: 'flow applied' },
   { name: 'keys', path: () => '/keys', shows: 'wall display' },
   { name: 'tenants', path: () => '/tenants', shows: /stopped by key:/ },
   { name: 'tenant', path: () => '/tenants/acme', shows: /^runs$/ },
