@@ -15,7 +15,8 @@ import { none } from '../../src/runtimes/none/runtime.ts';
 import { processRuntime } from '../../src/runtimes/process/process.ts';
 import { dockerRuntime } from '../../src/runtimes/docker/docker.ts';
 import { bundleModule } from '../harness/bundled.ts';
-import { type EngineProcess, startDocker, startPodman, testImage } from '../harness/containers/engine-process.ts';
+import { type EngineProcess, startDocker, startPodman } from '../harness/containers/engine-process.ts';
+import { testImage } from '../harness/containers/test-image.ts';
 import { needs } from '../harness/services.ts';
 import { makeTask, Recorder } from './task.ts';
 

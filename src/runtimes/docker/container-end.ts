@@ -26,6 +26,12 @@ const sigKill = 128 + 9;
 /** The codes with which a container ends when its engine stops or is started again: SIGTERM, SIGKILL, unknown. */
 const codesOfEngines: ReadonlySet<number> = new Set([128 + 15, sigKill, 255]);
 
+/** What shells and init programs mean by these codes. */
+const hints: Readonly<Record<number, string>> = {
+  126: ' (a command could not be executed)',
+  127: ' (a command was not found)',
+};
+
 export function outcomeOf(end: ContainerEnd): Outcome {
   const { exitCode, outOfMemory, memoryBytes, engineWasAway, wasKilled } = end;
   if (exitCode === undefined)
@@ -40,7 +46,7 @@ export function outcomeOf(end: ContainerEnd): Outcome {
     return lost(`the Docker engine stopped, and ended its container with exit code ${exitCode}`);
   if (exitCode === sigKill && memoryBytes !== undefined)
     return failed(`it was killed; probably it ran out of memory${limit}`, exitCode);
-  return failed(`it ended with exit code ${exitCode}`, exitCode);
+  return failed(`it ended with exit code ${exitCode}${hints[exitCode] ?? ''}`, exitCode);
 }
 
 function formatBytes(bytes: number): string {

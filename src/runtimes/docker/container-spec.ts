@@ -59,7 +59,7 @@ function refuseUnless(holds: boolean, path: string, what: string): void {
 function chooseNetwork(wished: string | undefined, networks: readonly string[]): string {
   if (wished === undefined) return networks[0] ?? 'none';
   if (wished === 'none' || networks.includes(wished)) return wished;
-  const allowed = ['none', ...networks].join(', ');
+  const allowed = [...new Set(['none', ...networks])].join(', ');
   throw new RefusedField(
     `docker.network: this worker does not allow the network "${wished}", only ${allowed} (MILLRACE_DOCKER_NETWORK)`,
   );

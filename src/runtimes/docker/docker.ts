@@ -84,6 +84,7 @@ class DockerEngine {
   readonly #reaper: Reaper;
   readonly #owner = makeOwner();
   #facts: EngineFacts | undefined;
+  #running = 0;
 
   constructor(options: DockerOptions, address: EngineAddress) {
     const { environment, host, certs, log } = options;
@@ -136,7 +137,10 @@ class DockerEngine {
       const spec = this.#specOf(task, work, this.#facts);
       if (task.facts.lease > 1) await this.#owned.endEarlierLeases(task.facts, signal);
       await this.#reaper.start();
-      return await new ContainerRun(this.#tools(), task, work, { spec, output, signal }).execute();
+      this.#running++;
+      return await new ContainerRun(this.#tools(), task, work, { spec, output, signal })
+        .execute()
+        .finally(() => this.#running--);
     } catch (error) {
       if (error instanceof RefusedField) return faulty(error.message);
       if (signal.aborted) return failed('it was stopped before it began');
@@ -208,7 +212,7 @@ class DockerEngine {
   /** What cannot be removed now is left to the reaper. */
   async #stop(): Promise<void> {
     await Promise.race([this.#removals.settled(), new Promise((resolve) => setTimeout(resolve, this.#times.giveUpMs))]);
-    const isClean = this.#removals.pending === 0;
+    const isClean = this.#removals.pending === 0 && this.#running === 0;
     this.#removals.abandon();
     await this.#reaper.stop(isClean);
   }

@@ -15,10 +15,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findService } from '../../../scripts/services.js';
 import { until } from '../until.ts';
+import { testImage } from './test-image.ts';
 
 const run = promisify(execFile);
-
-export const testImage = 'millrace-test:1';
 
 const applets = 'cat dd echo env false head id kill ls mkdir pwd seq sh sleep stat test touch true wc yes'.split(' ');
 
