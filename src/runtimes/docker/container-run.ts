@@ -13,7 +13,7 @@
  * 3. The end of the container is the end of the run. Its output is read to the end then, as far as the engine has it.
  */
 import { randomBytes } from 'node:crypto';
-import { within } from '../../kernel/service.ts';
+import { pause, within } from '../../kernel/service.ts';
 import { failed, faulty, graceMs, lost, type Outcome, type Output, type Task } from '../contract.ts';
 import type { DockerWork } from './block.ts';
 import {
@@ -26,10 +26,15 @@ import {
 } from './container-calls.ts';
 import { outcomeOf } from './container-end.ts';
 import { ContainerLog } from './container-log.ts';
-import { type EngineClient, EngineError } from './engine-client.ts';
+import { type EngineClient, EngineError, EngineUnreachable } from './engine-client.ts';
 import { type ImagePulls, PullError } from './image-pulls.ts';
 import type { ContainerTimes } from './limits.ts';
 import type { Removals } from './removals.ts';
+
+/** The timeout of the question why a container has ended. */
+const inspectMs = 2_000;
+/** The pause after an answer that ended although the container runs. */
+const followAgainMs = 100;
 
 export interface ContainerTools {
   readonly client: EngineClient;
@@ -128,34 +133,37 @@ export class ContainerRun {
     try {
       const end = await Promise.race([ending.then((exitCode) => ({ exitCode })), kill.givenUp]);
       if (end === undefined) return failed('it was stopped; the Docker engine did not answer in time');
+      const explaining = this.#explain(container, end.exitCode);
       await reading;
-      return await this.#explain(container, end.exitCode);
+      return await explaining;
     } finally {
       kill.disarm();
       over.abort();
     }
   }
 
+  /** Asks at once, because an engine that ended the container may soon be back. */
   async #explain(container: string, exitCode: number | undefined): Promise<Outcome> {
     const { client, isAway } = this.#tools;
     const wasKilled = this.#signal.aborted;
     const { memoryBytes } = this.#work;
     const isClear = exitCode === 0 || wasKilled;
-    // the reasons of other ends are worth a question
-    const found = isClear
-      ? undefined
-      : await within(
-          2_000,
-          inspectContainer(client, container).catch(() => undefined),
-        );
-    const engineWasAway = this.#wasAway || (!isClear && (await isAway()));
+    const engineIsAway = !isClear && (await isAway());
+    const inspecting = isClear || engineIsAway ? undefined : inspectContainer(client, container);
+    const found = await within(
+      inspectMs,
+      Promise.resolve(inspecting).catch(() => undefined),
+    );
     const outOfMemory = found?.State.OOMKilled ?? false;
-    return outcomeOf({ exitCode, outOfMemory, memoryBytes, engineWasAway, wasKilled });
+    return outcomeOf({ exitCode, outOfMemory, memoryBytes, engineWasAway: this.#wasAway, engineIsAway, wasKilled });
   }
 
-  /** Follows the output until the container has ended, and reads the rest. Never throws: output is not worth a run. */
+  /**
+   * Follows the output until the container has ended, and reads the rest: engines end the answer to a follower before the last lines,
+   * now and then. Never throws: output is not worth a run.
+   */
   async #read(container: string, ending: Promise<unknown>): Promise<void> {
-    const { client, times } = this.#tools;
+    const { client } = this.#tools;
     const log = new ContainerLog(client, container, this.#output);
     let hasEnded = false;
     const ended = ending.then(
@@ -165,27 +173,25 @@ export class ContainerRun {
     const cut = new AbortController();
     const following = this.#follow(log, cut.signal, () => hasEnded);
     await ended;
-    if (!(await this.#waitForQuiet(log, following))) {
-      cut.abort();
-      await following;
-      await within(
-        times.lingerMs,
-        log.read({ follow: false }).catch(() => {}),
-      );
-    }
+    if (!(await this.#waitForQuiet(log, following))) cut.abort();
+    await following;
+    if (this.#signal.reason === 'lost') return;
+    const rest = new AbortController();
+    const reading = log.read({ follow: false, signal: rest.signal }).catch(() => {});
+    if (!(await this.#waitForQuiet(log, reading))) rest.abort();
   }
 
-  /** Follows again after a broken connection. One that ended as it should, after the container, is the end. */
+  /** Follows again after a broken connection, until the container has ended. */
   async #follow(log: ContainerLog, signal: AbortSignal, hasEnded: () => boolean): Promise<void> {
     while (!signal.aborted) {
-      const endedBefore = hasEnded();
       try {
-        await log.read({ follow: !endedBefore, signal });
-        if (endedBefore || hasEnded()) return;
+        await log.read({ follow: true, signal });
       } catch (error) {
         if (error instanceof EngineError || signal.aborted) return;
+        if (isBroken(error)) this.#noteAway();
       }
-      await within(100, new Promise(() => {}));
+      if (hasEnded()) return;
+      await pause(followAgainMs, signal);
     }
   }
 
@@ -239,4 +245,9 @@ export class ContainerRun {
   #say(line: string): void {
     void this.#output.write('err', Buffer.from(`[millrace] ${line}\n`));
   }
+}
+
+/** Whether the connection broke, as opposed to an answer that makes no sense. */
+function isBroken(error: unknown): boolean {
+  return error instanceof EngineUnreachable || (error instanceof Error && 'code' in error);
 }

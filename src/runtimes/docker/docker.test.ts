@@ -17,7 +17,7 @@ import { dockerRuntime, type DockerOptions } from './docker.ts';
 import { makeOwner } from './owner.ts';
 
 const MiB = 1024 * 1024;
-const never = new AbortController().signal;
+const never = (): AbortSignal => new AbortController().signal;
 
 function work(script: string, more: Partial<DockerWork> = {}): DockerWork {
   return { kind: 'docker', image: testImage, args: ['sh', '-c', script], pull: 'missing', volumes: [], ...more };
@@ -67,7 +67,7 @@ describe.skipIf(!needs('docker') || !needs('busybox'))('a container', () => {
     readonly output: Recorder;
   }
 
-  async function run(task: Task | DockerWork, { runtime = make(), signal = never } = {}): Promise<Ran> {
+  async function run(task: Task | DockerWork, { runtime = make(), signal = never() } = {}): Promise<Ran> {
     const output = new Recorder();
     const outcome = await runtime.run('facts' in task ? task : makeTask(task), output, signal);
     return { outcome, output };
@@ -79,7 +79,7 @@ describe.skipIf(!needs('docker') || !needs('busybox'))('a container', () => {
     how: { runtime?: Runtime; signal?: AbortSignal } = {},
   ): Promise<{ readonly ending: Promise<Outcome>; readonly output: Recorder }> {
     const output = new Recorder();
-    const ending = (how.runtime ?? make()).run('facts' in task ? task : makeTask(task), output, how.signal ?? never);
+    const ending = (how.runtime ?? make()).run('facts' in task ? task : makeTask(task), output, how.signal ?? never());
     await until('it prints ready', () => output.text().includes('ready') || undefined);
     return { ending, output };
   }
@@ -191,7 +191,7 @@ describe.skipIf(!needs('docker') || !needs('busybox'))('a container', () => {
           return new Promise((resolve) => (free = resolve));
         },
       };
-      const ending = make({ times: { graceMs: 300, lingerMs: 50 } }).run(makeTask(work('seq 1 200000')), full, never);
+      const ending = make({ times: { graceMs: 300, lingerMs: 50 } }).run(makeTask(work('seq 1 200000')), full, never());
       await until('the first piece is written', () => writes === 1 || undefined);
       let hasEnded = false;
       void ending.then(() => (hasEnded = true));
@@ -292,6 +292,15 @@ describe.skipIf(!needs('docker') || !needs('busybox'))('a container', () => {
       expect((await ending).state).toBe('failure');
     });
   });
+
+  it.each(['exec sleep 1000', 'trap "exit 5" TERM; while :; do sleep 0.1; done'])(
+    'that its engine has ended, running %s, has lost its run',
+    async (script) => {
+      const { ending } = await begin(work(`echo ready; ${script}`));
+      await engine.restart('SIGTERM');
+      expect(await ending).toMatchObject({ state: 'lost' });
+    },
+  );
 
   it('shows no secret in its labels or its name', async () => {
     const control = new AbortController();

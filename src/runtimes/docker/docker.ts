@@ -24,6 +24,7 @@ import {
 import type { ContainerSettings } from '../factory.ts';
 import { type AllowedVolumes, resolveVolume } from './allowed-volumes.ts';
 import type { DockerWork } from './block.ts';
+import { whileAway } from './container-calls.ts';
 import { ContainerRun } from './container-run.ts';
 import { containerSpec, RefusedField } from './container-spec.ts';
 import { type EngineAddress, findEngine } from './engine-address.ts';
@@ -133,9 +134,9 @@ class DockerEngine {
     if (work.kind !== 'docker') return mismatch('docker', work);
     if (signal.aborted) return failed('it was stopped before it began');
     try {
-      this.#facts ??= await readFacts(this.#client, signal);
-      const spec = this.#specOf(task, work, this.#facts);
-      if (task.facts.lease > 1) await this.#owned.endEarlierLeases(task.facts, signal);
+      const facts = this.#facts ?? (await whileAway(() => readFacts(this.#client, signal), { signal }));
+      const spec = this.#specOf(task, work, facts);
+      if (task.facts.lease > 1) await whileAway(() => this.#owned.endEarlierLeases(task.facts, signal), { signal });
       await this.#reaper.start();
       this.#running++;
       return await new ContainerRun(this.#tools(), task, work, { spec, output, signal })

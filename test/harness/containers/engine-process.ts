@@ -51,6 +51,8 @@ export interface EngineProcess {
   readonly docker: (...args: string[]) => Promise<string>;
   /** Names of all containers, running or not. */
   readonly containers: () => Promise<string[]>;
+  /** Ends it with this signal, if it runs. */
+  readonly end: (signal: NodeJS.Signals) => Promise<void>;
   readonly signal: (name: NodeJS.Signals) => void;
   /** Ends it with this signal, if it runs, and starts it again. */
   readonly restart: (signal: NodeJS.Signals) => Promise<void>;
@@ -99,8 +101,8 @@ const podman: Kind = {
     ),
 };
 
-export function startDocker(): Promise<EngineProcess> {
-  return startEngine(docker);
+export function startDocker(args: readonly string[] = []): Promise<EngineProcess> {
+  return startEngine({ ...docker, args: (folder) => [...docker.args(folder), ...args] });
 }
 
 export function startPodman(): Promise<EngineProcess> {
@@ -126,6 +128,12 @@ async function startEngine(kind: Kind): Promise<EngineProcess> {
     await stop();
     throw error;
   }
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, 'exit');
+    child.kill(signal);
+    await gone;
+  };
   const host = `unix://${socket}`;
   const command = async (...args: string[]): Promise<string> =>
     (
@@ -141,12 +149,9 @@ async function startEngine(kind: Kind): Promise<EngineProcess> {
     docker: command,
     containers: async () => (await listNames(socket)).toSorted(),
     signal: (name) => void child.kill(name),
+    end,
     async restart(signal) {
-      if (child.exitCode === null && child.signalCode === null) {
-        const gone = once(child, 'exit');
-        child.kill(signal);
-        await gone;
-      }
+      await end(signal);
       child = await launch(kind, folder);
     },
     stop,
