@@ -7,7 +7,7 @@ import { buildEnv, envSchema } from '../../documents/environment.ts';
 import { faultOf, filled, text } from '../../documents/fields.ts';
 import { readBytes, unwrapRead } from '../../documents/values.ts';
 import { defineKind } from '../work.ts';
-import { networkFault, readVolume, type Volume } from './volume.ts';
+import { formatBytes, formatVolume, networkFault, readVolume, type Volume } from './volume.ts';
 
 const pullPolicies = ['missing', 'always', 'never'] as const;
 
@@ -103,10 +103,25 @@ export const docker = defineKind({
     ...(cwd === undefined ? {} : { cwd: texts.text(cwd) }),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
   }),
-  view: ({ image, args, entrypoint = [], cwd }) => ({ image, command: [...entrypoint, ...args], cwd: cwd ?? null }),
+  view: (work) => ({ image: work.image, command: work.args, cwd: work.cwd ?? null, container: viewContainer(work) }),
   remedy: (flags) =>
     `let a worker reach a Docker engine (docs/docker.md), or start another one: millrace worker --runtime docker${flags}`,
 });
+
+/** The fields that limit or place the container, as far as the document has them. */
+function viewContainer({ entrypoint, user, pull, memoryBytes, cpus, pids, volumes, network }: DockerWork) {
+  const texts = {
+    entrypoint: entrypoint?.join(' '),
+    user,
+    pull: pull === 'missing' ? undefined : pull,
+    memory: memoryBytes === undefined ? undefined : formatBytes(memoryBytes),
+    processors: cpus?.toString(),
+    processes: pids?.toString(),
+    volumes: volumes.length === 0 ? undefined : volumes.map(formatVolume).join(', '),
+    network,
+  };
+  return withoutNulls(texts);
+}
 
 type WithoutNulls<T> = { [K in keyof T]?: NonNullable<T[K]> };
 

@@ -12,6 +12,7 @@
  * | the container is gone | `lost`, if the engine was away; else an error: somebody removed it |
  */
 import { failed, faulty, lost, type Outcome, success } from '../contract.ts';
+import { formatBytes } from './volume.ts';
 
 export interface ContainerEnd {
   /** Undefined: the container does not exist any more. */
@@ -50,15 +51,4 @@ export function outcomeOf(end: ContainerEnd): Outcome {
   if (exitCode === sigKill && memoryBytes !== undefined)
     return failed(`it was killed; probably it ran out of memory${limit}`, exitCode);
   return failed(`it ended with exit code ${exitCode}${hints[exitCode] ?? ''}`, exitCode);
-}
-
-function formatBytes(bytes: number): string {
-  const [unit = 'KiB', size = 1024] =
-    (
-      [
-        ['GiB', 1024 ** 3],
-        ['MiB', 1024 ** 2],
-      ] as const
-    ).find(([, each]) => bytes % each === 0) ?? [];
-  return `${Math.round(bytes / size)} ${unit}`;
 }

@@ -168,7 +168,7 @@ describe.skipIf(!needs('docker') || !needs('busybox') || !needs('registry'))('a 
         for (const { ending, output } of three) {
           expect((await ending).state).toBe('success');
           expect(output.text('out')).toBe('pulled\n');
-          expect(output.text('err')).toMatch(/\[millrace] .*(Pulling from tools\/box|Image is up to date)/);
+          expect(output.text('err')).toMatch(/\[millrace] .*\/tools\/box:\d+ pulled in [\d.]+ s\n/);
         }
         const missing = await begin(work('true', { image: `${registry.name}/nosuch:1` }), {
           runtime: make({ auth: registry.login }),

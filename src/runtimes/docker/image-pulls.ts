@@ -70,6 +70,7 @@ export class ImagePulls {
 
   async #pull(image: string, say: (line: string) => void, signal: AbortSignal): Promise<void> {
     const { client, now } = this.#options;
+    const startedAt = now();
     try {
       const login = await findLogin(image, this.#options);
       const stream = await client.stream({
@@ -81,6 +82,7 @@ export class ImagePulls {
       });
       const progress = new PullProgress(say, now);
       for await (const line of lines(stream as AsyncIterable<Buffer>)) progress.note(line);
+      say(`${image} pulled in ${((now() - startedAt) / 1_000).toFixed(1)} s`);
     } catch (error) {
       throw signal.aborted ? error : explain(error, image, client);
     }

@@ -1,4 +1,4 @@
-/** The short texts of a `docker` block: volumes and networks, as the docker command writes them. */
+/** The short texts of a `docker` block: volumes, networks and sizes, as the docker command writes them. */
 import { posix } from 'node:path';
 import type { Read } from '../../documents/values.ts';
 
@@ -27,6 +27,10 @@ export function isPath({ source }: Volume): boolean {
   return posix.isAbsolute(source);
 }
 
+export function formatVolume({ source, target, readOnly }: Volume): string {
+  return `${source}:${target}${readOnly ? ':ro' : ''}`;
+}
+
 /** `container:NAME` would enter another container. */
 export function networkFault(value: string): string | undefined {
   return volumeName.test(value) ? undefined : 'must be the name of a network: letters, digits, _ . and -';
@@ -34,4 +38,16 @@ export function networkFault(value: string): string | undefined {
 
 function reject(message: string): { readonly ok: false; readonly message: string } {
   return { ok: false, message };
+}
+
+/** A whole number of the largest unit that fits. */
+export function formatBytes(bytes: number): string {
+  const [unit = 'KiB', size = 1024] =
+    (
+      [
+        ['GiB', 1024 ** 3],
+        ['MiB', 1024 ** 2],
+      ] as const
+    ).find(([, each]) => bytes % each === 0) ?? [];
+  return `${Math.round(bytes / size)} ${unit}`;
 }
