@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import { array, assert, constantFrom, nat, property, record, uint8Array } from 'fast-check';
 import { expect, it } from 'vitest';
 import { LogFrames } from './log-frames.ts';
 
@@ -13,9 +13,9 @@ function frame(stream: number, text: string | Buffer): Buffer {
 const stamp = '2026-01-02T03:04:05.123456789Z';
 
 it('frames are found wherever the network has cut them', () => {
-  const line = fc.record({ stream: fc.constantFrom(1, 2), data: fc.uint8Array({ maxLength: 50 }) });
-  fc.assert(
-    fc.property(fc.array(line, { maxLength: 20 }), fc.array(fc.nat(200), { maxLength: 30 }), (lines, cuts) => {
+  const line = record({ stream: constantFrom(1, 2), data: uint8Array({ maxLength: 50 }) });
+  assert(
+    property(array(line, { maxLength: 20 }), array(nat(200), { maxLength: 30 }), (lines, cuts) => {
       const whole = Buffer.concat(
         lines.map(({ stream, data }) => frame(stream, Buffer.concat([Buffer.from(`${stamp} `), data]))),
       );
