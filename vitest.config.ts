@@ -16,7 +16,7 @@ const endToEnd = [
   'test/chaos/tenant-walk.test.ts',
 ];
 const serial = [
-  ...['kill-tree', 'rivals', 'storm', 'tenant-storm'].map((name) => `test/chaos/${name}.test.ts`),
+  ...['kill-tree', 'rivals', 'storm', 'tenant-storm', 'containers'].map((name) => `test/chaos/${name}.test.ts`),
   'test/e2e/smoke.test.ts',
 ];
 /** Built engines are loaded as they are: to read them as sources takes seconds. */

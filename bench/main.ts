@@ -2,6 +2,7 @@
 import { burst } from './burst.ts';
 import { bus } from './bus/bus.ts';
 import { catchup } from './catchup.ts';
+import { containers } from './containers.ts';
 import { dag } from './dag.ts';
 import { endAll, endOnSignals } from './ending.ts';
 import { errands } from './errands.ts';
@@ -33,6 +34,7 @@ const benchmarks: Record<BenchmarkName, (options: Options, report: Report) => Pr
   bus,
   flows,
   timers,
+  containers,
 };
 
 /** Returns the exit code. A missed aim is reported but is no failure, because a busy machine misses them all. */

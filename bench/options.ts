@@ -19,6 +19,7 @@ const benchmarks = [
   'bus',
   'flows',
   'timers',
+  'containers',
 ] as const;
 export type BenchmarkName = (typeof benchmarks)[number];
 
@@ -56,6 +57,7 @@ export const usage = `npm run bench -- NAME [flags]
   errands    50,000 errands pushed and drained, against graphile-worker in the same run (--runs N: another number)
   bus        events taken in and delivered, against PostgreSQL and a bare server in the same run
   flows      executions of three hosted steps, against DBOS and PostgreSQL in the same run (--old N: other old ones)
+  containers containers on a Docker engine of its own, against \`docker run\` and plain calls in the same run (as root)
   timers     100,000 sleeping executions, 1,000 timers due per second, 10,000 due at one instant (--runs N: other sleepers)
 
   --json           the last line of standard output is one JSON object

@@ -109,6 +109,7 @@ async function bundleCode(to) {
     index: 'src/index.ts',
     engine: 'src/engine/engine.ts',
     'function-host': 'src/runtimes/function/host.ts',
+    'container-reaper': 'src/runtimes/docker/container-reaper.ts',
     'document-thread': 'src/jobs/document/thread.ts',
   };
   await bundle(entries, to);

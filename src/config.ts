@@ -2,88 +2,24 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { type Fault, MillraceError } from './errors.ts';
-import { type Armed, parseArmed } from './kernel/checkpoint.ts';
-import { parseDuration } from './kernel/text/duration.ts';
-import { findRootKeyFault, findSecretKeyFault } from './kernel/text/secret-text.ts';
+import type { Armed } from './kernel/checkpoint.ts';
 import { faultWords, shapeFaults } from './kernel/text/shape-faults.ts';
-
-const text = z.string().min(1);
-const yes = z
-  .enum(['true', 'false'])
-  .default('false')
-  .transform((value) => value === 'true');
-/** Digits only: JavaScript would also convert other texts, such as a blank to 0. */
-const count = (standard: number, min: number, max: number) =>
-  z
-    .string()
-    .regex(/^\d{1,9}$/, 'must be a whole number')
-    .transform(Number)
-    .pipe(z.number().min(min).max(max))
-    .default(standard);
-const bytes = z
-  .string()
-  .regex(/^\d{1,15}$/, 'must be a whole number of bytes')
-  .transform(Number)
-  .refine((value) => value >= 1_048_576, 'must be at least 1048576 (1 MiB)');
-const port = z
-  .string()
-  .regex(/^\d{1,5}$/, 'must be a whole number')
-  .transform(Number)
-  .pipe(z.number().max(65_535));
-const list = z
-  .string()
-  .default('')
-  .transform((value) =>
-    value
-      .split(',')
-      .map((part) => part.trim())
-      .filter((part) => part !== ''),
-  );
-const duration = z.string().transform((value, context) => {
-  const parsed = parseDuration(value);
-  if (parsed.ok) return parsed.ms;
-  context.addIssue({ code: 'custom', message: parsed.message });
-  return z.NEVER;
-});
-/** Null: forever. */
-const keptFor = z.string().transform((value, context) => {
-  if (value === 'forever') return null;
-  const parsed = parseDuration(value);
-  if (parsed.ok && parsed.ms >= 1_000) return parsed.ms;
-  context.addIssue({ code: 'custom', message: parsed.ok ? 'must be at least 1s, or forever' : parsed.message });
-  return z.NEVER;
-});
-const keptCount = z
-  .string()
-  .regex(/^([1-9]\d{0,11}|forever)$/, 'must be a whole number of at least 1, or forever')
-  .transform((value) => (value === 'forever' ? null : Number(value)));
-const checkpoint = z.string().transform((value, context) => {
-  const parsed = parseArmed(value);
-  if (parsed !== undefined) return parsed;
-  context.addIssue({
-    code: 'custom',
-    message: 'must be the name of a checkpoint, such as triggers.fire, or triggers.fire:2 for its second passage',
-  });
-  return z.NEVER;
-});
-const emptySecret = 'is empty: set a key, or unset the variable to use the file in the home';
-const rootKey = z.string().superRefine((key, context) => {
-  const fault = key === '' ? emptySecret : findRootKeyFault(key);
-  if (fault !== undefined) context.addIssue({ code: 'custom', message: fault });
-});
-/** Several, comma-separated, newest first. */
-const secretKeys = z
-  .string()
-  .min(1, { error: emptySecret, abort: true })
-  .transform((value) => value.split(',').map((part) => part.trim()))
-  .superRefine((keys, context) => {
-    for (const [index, key] of keys.entries()) {
-      const fault = findSecretKeyFault(key);
-      const which = keys.length === 1 ? '' : `key ${index + 1} of ${keys.length} `;
-      if (fault !== undefined) context.addIssue({ code: 'custom', message: which + fault });
-    }
-  });
-const postgresUrl = z.url({ protocol: /^postgres(ql)?$/, error: 'not a postgres:// address' });
+import {
+  bytes,
+  checkpoint,
+  count,
+  duration,
+  keptCount,
+  keptFor,
+  list,
+  listOf,
+  port,
+  postgresUrl,
+  rootKey,
+  secretKeys,
+  text,
+  yes,
+} from './kernel/text/variable-kinds.ts';
 
 const schema = z.object({
   MILLRACE_HOME: text.default('.millrace'),
@@ -126,6 +62,12 @@ const schema = z.object({
   MILLRACE_HTTP_ALLOW_HTTP: yes,
   MILLRACE_HTTP_ALLOW_CIDRS: list,
   MILLRACE_HTTP_CA: text.optional(),
+  MILLRACE_CONTAINERS: z.enum(['docker']).default('docker'),
+  MILLRACE_DOCKER_HOST: text.optional(),
+  MILLRACE_DOCKER_CERTS: text.optional(),
+  MILLRACE_DOCKER_AUTH: text.optional(),
+  MILLRACE_DOCKER_NETWORK: listOf('bridge'),
+  MILLRACE_DOCKER_VOLUMES: list,
   MILLRACE_LOG: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   MILLRACE_URL: z.url().optional(),
   MILLRACE_KEY: text.optional(),
@@ -191,12 +133,30 @@ const settingTexts: Readonly<
   MILLRACE_HTTP_ALLOW_HTTP: ['whether HTTP tasks may send requests without TLS', 'false'],
   MILLRACE_HTTP_ALLOW_CIDRS: ['private networks that HTTP tasks may reach, comma-separated'],
   MILLRACE_HTTP_CA: ['the file with certificates of further authorities that HTTP tasks trust'],
+  MILLRACE_CONTAINERS: ['what executes the containers of docker tasks', 'docker'],
+  MILLRACE_DOCKER_HOST: [
+    'the Docker engine, as unix:///PATH or tcp://HOST:PORT; without it DOCKER_HOST, or the usual socket',
+  ],
+  MILLRACE_DOCKER_CERTS: [
+    'the folder with ca.pem, cert.pem and key.pem for the engine; without it, as the docker command',
+  ],
+  MILLRACE_DOCKER_AUTH: ["logins for registries, as the content of docker's config.json; without it, that file"],
+  MILLRACE_DOCKER_NETWORK: [
+    'the networks that containers may join, comma-separated; the first is the default',
+    'bridge',
+  ],
+  MILLRACE_DOCKER_VOLUMES: ['the folders and volumes that containers may use, comma-separated'],
   MILLRACE_LOG: ['the log level', 'info'],
   MILLRACE_URL: ['where workers and the command line find the server'],
   MILLRACE_KEY: ['the key of workers and the command line'],
   MILLRACE_TENANT: ['the tenant that commands refer to', 'default'],
 };
-const secrets: ReadonlySet<string> = new Set(['MILLRACE_ROOT_KEY', 'MILLRACE_SECRET_KEY', 'MILLRACE_KEY']);
+const secrets: ReadonlySet<string> = new Set([
+  'MILLRACE_ROOT_KEY',
+  'MILLRACE_SECRET_KEY',
+  'MILLRACE_KEY',
+  'MILLRACE_DOCKER_AUTH',
+]);
 /** An empty value of these is an error. Otherwise a secret that was meant to be set would be replaced silently by another one. */
 const neverEmpty: ReadonlySet<string> = new Set(['MILLRACE_ROOT_KEY', 'MILLRACE_SECRET_KEY']);
 
@@ -271,6 +231,18 @@ export interface Config {
     readonly allowCidrs: readonly string[];
     readonly caFile: string | undefined;
   };
+  /** How containers of docker tasks are executed, and what they may use. */
+  readonly containers: {
+    readonly engine: 'docker';
+    /** Undefined: as the docker command finds it. The same holds for `certs` and `auth`. */
+    readonly host: string | undefined;
+    readonly certs: string | undefined;
+    readonly auth: string | undefined;
+    /** Networks that containers may join; the first is the default. */
+    readonly networks: readonly string[];
+    /** Folders and volumes that containers may use. */
+    readonly volumes: readonly string[];
+  };
   readonly logLevel: string;
   /** Where workers and the CLI find the API if it is not the one of the home folder. */
   readonly url: string | undefined;
@@ -342,6 +314,14 @@ function valuesOf(e: z.output<typeof schema>): Omit<Config, 'settings'> {
       allowHttp: e.MILLRACE_HTTP_ALLOW_HTTP,
       allowCidrs: e.MILLRACE_HTTP_ALLOW_CIDRS,
       caFile: e.MILLRACE_HTTP_CA,
+    },
+    containers: {
+      engine: e.MILLRACE_CONTAINERS,
+      host: e.MILLRACE_DOCKER_HOST,
+      certs: e.MILLRACE_DOCKER_CERTS,
+      auth: e.MILLRACE_DOCKER_AUTH,
+      networks: e.MILLRACE_DOCKER_NETWORK,
+      volumes: e.MILLRACE_DOCKER_VOLUMES,
     },
     logLevel: e.MILLRACE_LOG,
     url: e.MILLRACE_URL,

@@ -238,6 +238,7 @@ async function makeInProcessWorker(
         environment: process.env,
         users,
         http: config.http,
+        containers: config.containers,
         log: own,
         worker,
       }),

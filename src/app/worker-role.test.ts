@@ -3,7 +3,6 @@ import { readConfig } from '../config.ts';
 import { runWorker } from './worker-role.ts';
 
 it.each([
-  [['docker'], '--runtime docker: this release has no runtime for it; leave it out, or name others'],
   [['function'], '--runtime function: no functions are given; name their file with --functions FILE.js'],
   [['process', 'function'], '--runtime function: no functions are given; name their file with --functions FILE.js'],
 ] as const)('a worker with the unavailable runtimes %s does not start', async (runtimes, message) => {

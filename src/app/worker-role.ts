@@ -50,7 +50,14 @@ export async function runWorker({ config, signal, say }: Role, options: WorkerOp
     );
   const { functions = {}, runtimes: kinds = workKinds } = options;
   const users = new TaskUsers({ wish: config.taskUser, log });
-  const equipment = { functions, environment: process.env, users, http: config.http, log };
+  const equipment = {
+    functions,
+    environment: process.env,
+    users,
+    http: config.http,
+    containers: config.containers,
+    log,
+  };
   checkRuntimes(options.runtimes ?? [], equipment);
   const { about } = await users.separation();
   await checkKey(options.url, options.key);

@@ -67,3 +67,14 @@ export function unwrapRead<T>(read: Read<T>): T {
 function reject(message: string): { readonly ok: false; readonly message: string } {
   return { ok: false, message };
 }
+
+/** Parses a size such as `512MiB`. As for Docker and Kubernetes, `m` and `Mi` mean the same. */
+export function readBytes(text: string, { min = 1 }: { readonly min?: number } = {}): Read<number> {
+  const match = /^(\d{1,15})(?:([kmg])|([KMG]i)B?)$/.exec(text);
+  if (match === null) return reject('must be a whole number with a unit: KiB, MiB or GiB');
+  const [, count, short = '', long = ''] = match;
+  const bytes = Number(count) * 1024 ** ('kmg'.indexOf(short || long.slice(0, 1).toLowerCase()) + 1);
+  if (bytes > Number.MAX_SAFE_INTEGER) return reject('is too large');
+  if (bytes < min) return reject(`must be at least ${min / 1024 ** 2}MiB`);
+  return { ok: true, value: bytes };
+}

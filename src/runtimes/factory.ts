@@ -14,6 +14,20 @@ interface HttpSettings {
   readonly caFile?: string | undefined;
 }
 
+/** What executes containers, and what they may use. */
+export interface ContainerSettings {
+  /** Default: `docker`, the only one so far. */
+  readonly engine?: 'docker' | undefined;
+  /** The address of the Docker engine, the folder with its certificates, and the content of docker's `config.json`. */
+  readonly host?: string | undefined;
+  readonly certs?: string | undefined;
+  readonly auth?: string | undefined;
+  /** Networks that containers may join; the first is the default. Empty: `bridge`. */
+  readonly networks?: readonly string[] | undefined;
+  /** Folders and volumes that they may use. */
+  readonly volumes?: readonly string[] | undefined;
+}
+
 export interface RuntimeOptions {
   /** The functions of the program that contains the worker, or the path of a file with functions. */
   readonly functions: TaskFunctions | string;
@@ -22,9 +36,10 @@ export interface RuntimeOptions {
   /** The users that tasks run as; without it, tasks run as the user of the worker. */
   readonly users?: TaskUsers | undefined;
   readonly http?: HttpSettings | undefined;
+  readonly containers?: ContainerSettings | undefined;
   readonly log?: Log | undefined;
   /** The present identity of the worker. It changes if a server refuses its id. */
-  worker(): WorkerIdentity;
+  readonly worker: () => WorkerIdentity;
 }
 
 export interface RuntimeFactory {

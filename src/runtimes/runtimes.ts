@@ -1,12 +1,13 @@
 /** The table of runtimes. README.md says how to add one. */
 import type { Runtime, WorkKind } from './contract.ts';
+import { dockerFactory } from './docker/runtime.ts';
 import type { RuntimeFactory, RuntimeOptions } from './factory.ts';
 import { functionFactory } from './function/runtime.ts';
 import { httpFactory } from './http/runtime.ts';
 import { noneFactory } from './none/runtime.ts';
 import { processFactory } from './process/runtime.ts';
 
-const factories: readonly RuntimeFactory[] = [noneFactory, functionFactory, processFactory, httpFactory];
+const factories: readonly RuntimeFactory[] = [noneFactory, functionFactory, processFactory, dockerFactory, httpFactory];
 
 /** The runtimes for these kinds of work. Kinds that this worker cannot serve are left out. */
 export function makeRuntimes(kinds: readonly WorkKind[], options: RuntimeOptions): Runtime[] {

@@ -25,9 +25,11 @@ export interface WorkView {
   readonly image: string | null;
   readonly cwd: string | null;
   readonly input: unknown;
+  /** Fields of a container as names and texts, such as `memory` and `512 MiB`; null for work of other kinds. */
+  readonly container: Readonly<Record<string, string>> | null;
 }
 
-export const emptyView: WorkView = { command: null, image: null, cwd: null, input: null };
+export const emptyView: WorkView = { command: null, image: null, cwd: null, input: null, container: null };
 
 interface Traits<K extends string> {
   /** Also the name of its field in documents, and the first part of its lanes. */

@@ -13,19 +13,30 @@ import { functionProcesses } from '../../src/runtimes/function/processes.ts';
 import { httpRuntime } from '../../src/runtimes/http/http.ts';
 import { none } from '../../src/runtimes/none/runtime.ts';
 import { processRuntime } from '../../src/runtimes/process/process.ts';
+import { dockerRuntime } from '../../src/runtimes/docker/docker.ts';
 import { bundleModule } from '../harness/bundled.ts';
+import { type EngineProcess, startDocker, startPodman } from '../harness/containers/engine-process.ts';
+import { testImage } from '../harness/containers/test-image.ts';
+import { needs } from '../harness/services.ts';
 import { makeTask, Recorder } from './task.ts';
 
 type Act = 'succeeds' | 'fails' | 'prints' | 'obeys' | 'ignores';
+interface Started {
+  readonly runtime: Runtime;
+  readonly stop?: () => Promise<void>;
+}
 interface Subject {
   readonly title: string;
-  readonly runtime: Runtime;
+  readonly graceMs?: number;
+  readonly start: () => Promise<Started>;
   /** Work that does the thing; a runtime that cannot do it has none. */
   readonly works: Partial<Record<Act, Work>>;
 }
 
 // long enough that a busy machine does not take an obedient task for a stubborn one
-const graceMs = 1_000;
+const usualGraceMs = 1_000;
+/** podman needs most of a second to report the end of a container on an idle machine. */
+const containerGraceMs = 3_000;
 const shell = (script: string): Work => ({ kind: 'process', command: ['/bin/sh', '-c', script], cwd: null });
 const named = (name: string): Work => ({ kind: 'function', name, input: null });
 const acts = ['succeeds', 'fails', 'prints', 'obeys', 'ignores'] as const;
@@ -33,6 +44,7 @@ const functionWorks = Object.fromEntries(acts.map((act) => [act, named(act)]));
 
 const folder = await mkdtemp(join(tmpdir(), 'millrace-conformance-'));
 const program = await bundleModule('runtimes/function/host.ts');
+const reaper = await bundleModule('runtimes/docker/container-reaper.ts');
 const file = join(folder, 'functions.mjs');
 await writeFile(
   file,
@@ -46,7 +58,7 @@ await writeFile(
    export const ignores = (_, { log }) => { log('ready'); for (;;); };`,
 );
 afterAll(async () => {
-  for (const made of [folder, dirname(program)]) await rm(made, { recursive: true });
+  for (const made of [folder, dirname(program), dirname(reaper)]) await rm(made, { recursive: true });
 });
 
 const receiver = createServer((incoming, answer) => {
@@ -63,16 +75,18 @@ const sent = (path: string): Work => {
   return { kind: 'http', method: 'POST', url, headers: [], expect: null, answerUrl: null };
 };
 
+const ready = (runtime: Runtime) => async (): Promise<Started> => ({ runtime });
+
 const subjects: Subject[] = [
   {
     title: 'http',
-    runtime: httpRuntime({ allowHttp: true, allowed: parseRanges(['127.0.0.1'], 'MILLRACE_HTTP') }),
+    start: ready(httpRuntime({ allowHttp: true, allowed: parseRanges(['127.0.0.1'], 'MILLRACE_HTTP') })),
     works: { succeeds: sent('succeeds'), fails: sent('fails'), obeys: sent('ready') },
   },
-  { title: 'none', runtime: none, works: { succeeds: { kind: 'none' } } },
+  { title: 'none', start: ready(none), works: { succeeds: { kind: 'none' } } },
   {
     title: 'process',
-    runtime: processRuntime({ environment: process.env, graceMs }),
+    start: ready(processRuntime({ environment: process.env, graceMs: usualGraceMs })),
     works: {
       succeeds: shell('exit 0'),
       fails: shell('echo why >&2; exit 3'),
@@ -83,38 +97,85 @@ const subjects: Subject[] = [
   },
   {
     title: 'function, in the own process',
-    runtime: functionRuntime({
-      graceMs,
-      functions: {
-        succeeds: () => 1,
-        fails: () => {
-          throw new Error('why');
+    start: ready(
+      functionRuntime({
+        graceMs: usualGraceMs,
+        functions: {
+          succeeds: () => 1,
+          fails: () => {
+            throw new Error('why');
+          },
+          prints: (_, { log }) => ['first', 'second'].forEach((line) => log(line)),
+          obeys: (_, { log, signal }) => {
+            log('ready');
+            return new Promise((_resolve, reject) =>
+              signal.addEventListener('abort', () => reject(new Error('stopped'))),
+            );
+          },
+          ignores: (_, { log }) => {
+            log('ready');
+            return new Promise(() => {});
+          },
         },
-        prints: (_, { log }) => ['first', 'second'].forEach((line) => log(line)),
-        obeys: (_, { log, signal }) => {
-          log('ready');
-          return new Promise((_resolve, reject) =>
-            signal.addEventListener('abort', () => reject(new Error('stopped'))),
-          );
-        },
-        ignores: (_, { log }) => {
-          log('ready');
-          return new Promise(() => {});
-        },
-      },
-    }),
+      }),
+    ),
     works: functionWorks,
   },
   {
     title: 'function, of a file',
-    runtime: functionProcesses({ file, program, environment: process.env, graceMs }),
+    start: ready(functionProcesses({ file, program, environment: process.env, graceMs: usualGraceMs })),
     works: functionWorks,
   },
+  ...(needs('docker') && needs('busybox') ? [containers('docker', startDocker)] : []),
+  ...(needs('podman') && needs('busybox') ? [containers('docker, with podman', startPodman)] : []),
 ];
 
-describe.each(subjects)('the runtime $title', ({ runtime, works }) => {
-  beforeAll(async () => await runtime.service?.start());
-  afterAll(async () => await runtime.service?.stop());
+/** An engine starts only if the tests of its runtime run. */
+function containers(title: string, engine: () => Promise<EngineProcess>): Subject {
+  const shellIn = (script: string): Work => ({
+    kind: 'docker',
+    image: testImage,
+    args: ['sh', '-c', script],
+    pull: 'missing',
+    volumes: [],
+  });
+  return {
+    title,
+    graceMs: containerGraceMs,
+    async start() {
+      const { host, stop } = await engine();
+      const runtime = dockerRuntime({
+        host,
+        environment: process.env,
+        networks: ['none'],
+        reaper,
+        times: { graceMs: containerGraceMs },
+        worker: () => ({ worker: 'conformance', incarnation: 1 }),
+      });
+      return { runtime, stop };
+    },
+    works: {
+      succeeds: shellIn('exit 0'),
+      fails: shellIn('echo why >&2; exit 3'),
+      prints: shellIn('echo first; echo second'),
+      // podman has no init program here, so the script is the first process and must obey by itself
+      obeys: shellIn('trap "exit 9" TERM; echo ready; while :; do sleep 0.05; done'),
+      ignores: shellIn('trap "" TERM; echo ready; while :; do sleep 0.05; done'),
+    },
+  };
+}
+
+describe.each(subjects)('the runtime $title', ({ start, works, graceMs = usualGraceMs }) => {
+  let runtime: Runtime;
+  let stop: (() => Promise<void>) | undefined;
+  beforeAll(async () => {
+    ({ runtime, stop } = await start());
+    await runtime.service?.start();
+  });
+  afterAll(async () => {
+    await runtime.service?.stop();
+    await stop?.();
+  });
 
   /** A test for runtimes whose tasks can do that. */
   const when = (act: Act, title: string, test: (work: Work) => Promise<void>): void => {

@@ -118,6 +118,15 @@ it('timers prints the lateness of timers, and the memory of executions that slee
   });
 }, 240_000);
 
+describe.skipIf(!needs('docker') || !needs('busybox'))('With a Docker engine', () => {
+  it('containers prints its time beside that of docker run, and its rate beside that of plain calls', async () => {
+    const result = (await bench('containers')) as { rate: number; raw: number; ratio: number };
+    const figures = { millrace: percentiles, dockerRun: percentiles };
+    expect(result).toMatchObject({ name: 'containers', percentiles: figures, machine, aims: [aim, aim] });
+    expect(result.ratio).toBeCloseTo(result.rate / result.raw);
+  }, 240_000);
+});
+
 it('an unknown benchmark is refused with the list of benchmarks', async () => {
   await expect(bench('speed')).rejects.toMatchObject({
     code: 2,

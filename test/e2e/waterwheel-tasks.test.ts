@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { ask, bearer } from '../harness/ask.ts';
-import { anyText } from '../harness/expected.ts';
+import { anyText, textWith } from '../harness/expected.ts';
 import { type Product, removeHome, startProduct } from '../harness/product.ts';
 import { until } from '../harness/until.ts';
 import { type RunRow, type Waterwheel, waterwheel } from '../harness/waterwheel.ts';
@@ -14,7 +14,7 @@ const day = '2022-01-01T00:00:00Z';
 let product: Product;
 let client: Waterwheel;
 beforeAll(async () => {
-  product = await startProduct();
+  product = await startProduct({ env: { MILLRACE_DOCKER_HOST: 'unix:///nonexistent/docker.sock' } });
   client = waterwheel(product);
   await client.send('POST', '/api/projects', { uuid: project, name: 'test_project', description: 'for testing' });
 });
@@ -120,7 +120,7 @@ describe('task', () => {
     ]);
   });
 
-  it('a container task waits while no worker serves docker, and `why` says so', async () => {
+  it('a container task waits while no worker reaches a Docker engine, and `why` says so', async () => {
     const docker = { image: 'bash:latest', args: ['-c', "echo 'waterwheel is working!'"], env: ['LEVEL=info'] };
     const { id, tasks } = await job('simple_job', [{ name: 'step0', docker }]);
     expect(await client.read(`/api/tasks/${tasks['step0']}`)).toMatchObject({
@@ -131,7 +131,10 @@ describe('task', () => {
     await activate(tasks['step0']);
     const run = await until('the run', async () => (await client.read<RunRow[]>(`/api/jobs/${id}/runs/${day}`))[0]);
     expect(await client.read(`/api/explain/run/${run.task_run_id}`)).toMatchObject({
-      reasons: [{ code: 'runtime_unserved' }, { code: 'activated' }],
+      reasons: [
+        { code: 'runtime_unavailable', message: textWith('/nonexistent/docker.sock does not exist') },
+        { code: 'activated' },
+      ],
     });
   });
 

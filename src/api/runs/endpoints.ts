@@ -50,6 +50,8 @@ const environment = z.object({
   command: z.array(z.string()).nullable(),
   image: z.string().nullable(),
   cwd: z.string().nullable(),
+  /** Limits, user, volumes and so on of a container, as its document has them. */
+  container: z.record(z.string(), z.string()).nullable(),
   timeout_seconds: z.number().nullable(),
   /**
    * `value` is null if it is a secret, or if only the worker knows it. `stash` names the stash entry of a secret, if it comes

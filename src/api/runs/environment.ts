@@ -110,10 +110,13 @@ function withoutValues(found: Environment): Environment {
   const variables = found.variables.map((variable) =>
     variable.from === 'document' || variable.name === 'MILLRACE_PARAMS' ? { ...variable, value: null } : variable,
   );
-  return { ...found, command: null, cwd: null, input: null, params: {}, variables };
+  return { ...found, command: null, cwd: null, container: null, input: null, params: {}, variables };
 }
 
-function viewOf(block: RuntimeBlock, expansion: Expansion): Pick<Environment, 'command' | 'image' | 'cwd' | 'input'> {
+function viewOf(
+  block: RuntimeBlock,
+  expansion: Expansion,
+): Pick<Environment, 'command' | 'image' | 'cwd' | 'container' | 'input'> {
   const view = orAsWritten(
     () => viewBlock(block, expansion),
     () => viewBlock(block, asWritten),

@@ -209,7 +209,7 @@ describe('environment of a run', () => {
     const job = await makeJob(api, {
       tasks: [
         { name: 'f', function: { name: 'send', input: { at: '{{instant.unix}}', deep: ['{{attempt}}'] } } },
-        { name: 'd', docker: { image: 'alpine:3', args: ['ls', '{{task}}'] } },
+        { name: 'd', docker: { image: 'alpine:3', args: ['ls', '{{task}}'], memory: '64m', volumes: ['/a:/b:ro'] } },
         { name: 'n' },
       ],
     });
@@ -219,7 +219,12 @@ describe('environment of a run', () => {
       command: ['send'],
       input: { at: Date.parse(day(1)) / 1_000, deep: [1] },
     });
-    expect(await of('d')).toMatchObject({ runtime: 'docker', image: 'alpine:3', command: ['ls', 'd'] });
+    expect(await of('d')).toMatchObject({
+      runtime: 'docker',
+      image: 'alpine:3',
+      command: ['ls', 'd'],
+      container: { memory: '64 MiB', volumes: '/a:/b:ro' },
+    });
     expect(await of('n')).toMatchObject({ runtime: 'none', command: null, variables: [], timeout_seconds: null });
   });
 

@@ -73,6 +73,6 @@ it('a worker without functions does not serve the kind function', () => {
   const worker = (): WorkerIdentity => ({ worker: newId(), incarnation: 1 });
   const served = (functions: TaskFunctions): string[] =>
     makeRuntimes(workKinds, { functions, environment: {}, worker }).flatMap((runtime) => runtime.serves);
-  expect(served({})).toEqual(['none', 'process', 'http']);
-  expect(served({ f: () => 1 })).toEqual(['none', 'function', 'process', 'http']);
+  expect(served({})).toEqual(['none', 'process', 'docker', 'http']);
+  expect(served({ f: () => 1 })).toEqual(['none', 'function', 'process', 'docker', 'http']);
 });

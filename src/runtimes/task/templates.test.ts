@@ -69,7 +69,13 @@ it('only the members of a block that describe the work are expanded', () => {
   const process = { kind: 'process' as const, command: ['{{job}}', '{{params.n}}'], env: {}, cwd: '/{{task}}' };
   expect(expandBlock(process, new Expansion(facts))).toEqual({ kind: 'process', command: ['job', '5'], cwd: '/task' });
   const docker = { kind: 'docker' as const, image: 'i', args: ['{{task}}'], env: {} };
-  expect(expandBlock(docker, new Expansion(facts))).toEqual({ kind: 'docker', image: 'i', args: ['task'] });
+  expect(expandBlock(docker, new Expansion(facts))).toEqual({
+    kind: 'docker',
+    image: 'i',
+    args: ['task'],
+    pull: 'missing',
+    volumes: [],
+  });
   const call = { kind: 'function' as const, name: '{{job}}', input: '{{params.n}}' };
   expect(expandBlock(call, new Expansion(facts))).toEqual({ kind: 'function', name: '{{job}}', input: 5 });
 });

@@ -135,6 +135,9 @@ export class RuntimeWatch implements Service {
     if (reason === watched.reason) return;
     const fields = { runtime: watched.runtime.name, reason };
     if (reason === undefined) log.info(fields, 'runtime available');
+    // many machines never have a container engine
+    else if (watched.adopting === undefined)
+      log.info(fields, 'runtime not available, its tasks are left to other workers');
     else log.warn(fields, 'runtime unavailable, its tasks are left to other workers');
     watched.reason = reason;
     this.#options.onChange();

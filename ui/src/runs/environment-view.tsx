@@ -22,7 +22,7 @@ export function EnvironmentView({ run }: { readonly run: RunDetail }) {
 }
 
 function Program({ environment }: { readonly environment: Environment }) {
-  const { runtime, queue, command, image, cwd, timeout_seconds: timeout } = environment;
+  const { runtime, queue, command, image, cwd, container, timeout_seconds: timeout } = environment;
   return (
     <>
       <Facts>
@@ -38,6 +38,11 @@ function Program({ environment }: { readonly environment: Environment }) {
             <code>{cwd}</code>
           </Fact>
         )}
+        {Object.entries(container ?? {}).map(([term, value]) => (
+          <Fact key={term} term={term.replace(/^./, (first) => first.toUpperCase())}>
+            <code>{value}</code>
+          </Fact>
+        ))}
         <Fact term="Time limit">{timeout === null ? 'none' : formatSpan(timeout * 1_000)}</Fact>
       </Facts>
       {command === null ? null : (
