@@ -1,5 +1,5 @@
 /** Types of services.js: the harness is TypeScript and compiled without reading JavaScript. */
-export type ServiceName = 'chromium' | 'postgresql' | 'redis' | 'rabbitmq' | 'docker' | 'netns';
+export type ServiceName = 'chromium' | 'postgresql' | 'redis' | 'rabbitmq' | 'docker' | 'busybox' | 'systemd' | 'netns';
 export declare const installCommand: string;
 export declare function findService(name: ServiceName): string | undefined;
 export declare function neededServices(filters?: readonly string[]): Map<ServiceName, string[]>;

@@ -33,7 +33,10 @@ const services = /** @type {Record<ServiceName, Service>} */ ({
   postgresql: { packages: ['postgresql'], find: debianPostgres },
   redis: { packages: ['redis-server'], find: () => onPath('redis-server') },
   rabbitmq: { packages: ['rabbitmq-server'], find: () => onPath('rabbitmq-server') },
-  docker: { packages: ['docker.io', 'busybox-static'], find: () => onPath('dockerd') },
+  // tini is the program that Docker runs first in a container (`Init`)
+  docker: { packages: ['docker.io', 'tini'], find: () => onPath('dockerd') },
+  busybox: { packages: ['busybox-static'], find: () => onPath('busybox') },
+  systemd: { packages: ['systemd'], find: () => onPath('systemd-analyze') },
   netns: { packages: ['iproute2'], find: () => onPath('ip') },
 });
 
