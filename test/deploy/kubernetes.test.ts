@@ -52,7 +52,7 @@ const workload = z.looseObject({
         volumes: z.array(volume),
       }),
     }),
-    volumeClaimTemplates: z.array(z.looseObject({ metadata: z.strictObject({ name: z.string() }) })).default([]),
+    volumeClaimTemplates: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string() }) })).default([]),
   }),
 });
 type Workload = z.output<typeof workload>;

@@ -40,7 +40,10 @@ const podTemplate = z.looseObject({
   metadata: z.looseObject({ labels: labels() }),
   spec: z.looseObject({ containers: z.array(z.looseObject({ image: z.string() })) }),
 });
-const withTemplate = z.looseObject({ spec: z.looseObject({ template: podTemplate }) });
+const claims = z.array(z.looseObject({ metadata: z.looseObject({ labels: labels().optional() }) }));
+const withTemplate = z.looseObject({
+  spec: z.looseObject({ template: podTemplate, volumeClaimTemplates: claims.optional() }),
+});
 
 function labels() {
   return z.record(z.string(), z.string());
@@ -55,8 +58,8 @@ export function renderKustomization(folder: string): KubernetesObject[] {
   for (const object of objects) {
     if (plan.namespace !== undefined && object.kind !== 'Namespace') object.metadata.namespace = plan.namespace;
     for (const { pairs } of plan.labels) object.metadata.labels = { ...object.metadata.labels, ...pairs };
-    const { template } = withTemplate.safeParse(object).data?.spec ?? {};
-    if (template !== undefined) renderTemplate(object, template, plan);
+    const spec = withTemplate.safeParse(object).data?.spec;
+    if (spec !== undefined) renderTemplates(object, spec, plan);
   }
   for (const { target, patch: steps } of plan.patches) {
     const name = new RegExp(`^(?:${target.name})$`);
@@ -74,18 +77,20 @@ function readObjects(path: string): KubernetesObject[] {
   });
 }
 
-/** zod copies what it parses, so the template is put back. */
-function renderTemplate(
+/** zod copies what it parses, so the copy is put in place. */
+function renderTemplates(
   object: KubernetesObject,
-  template: z.output<typeof podTemplate>,
+  spec: z.output<typeof withTemplate>['spec'],
   plan: z.output<typeof kustomization>,
 ): void {
-  for (const { pairs } of plan.labels) template.metadata.labels = { ...template.metadata.labels, ...pairs };
-  for (const container of template.spec.containers) {
+  const labelled = [spec.template, ...(spec.volumeClaimTemplates ?? [])].map(({ metadata }) => metadata);
+  for (const metadata of labelled)
+    for (const { pairs } of plan.labels) metadata.labels = { ...metadata.labels, ...pairs };
+  for (const container of spec.template.spec.containers) {
     const tagged = plan.images.find(({ name }) => name === container.image);
     if (tagged !== undefined) container.image = `${tagged.name}:${tagged.newTag}`;
   }
-  applyStep(object, { op: 'add', path: '/spec/template', value: template as z.output<ReturnType<typeof z.json>> });
+  object['spec'] = spec;
 }
 
 /** One operation of a JSON patch (RFC 6902). */
