@@ -1,18 +1,17 @@
 # Millrace with an embedded PostgreSQL. `npm run image` prepares what is copied here; the build needs no network.
 #
 #   npm ci && npm run image && docker build --tag millrace .
-#   docker run --publish 127.0.0.1:8080:8080 --volume millrace:/var/lib/millrace --read-only --tmpfs /tmp millrace
+#   docker run --init --read-only --tmpfs /tmp --publish 127.0.0.1:8080:8080 --volume millrace:/var/lib/millrace millrace
 #
 # docs/deployment.md describes roles, settings and volumes.
 
 ARG BASE=node:22-bookworm-slim
 FROM ${BASE}
 
-ARG VERSION=unknown
 LABEL org.opencontainers.image.title="Millrace" \
       org.opencontainers.image.description="A job scheduler, workflow engine and event bus in one" \
       org.opencontainers.image.licenses="MIT" \
-      org.opencontainers.image.version="${VERSION}"
+      org.opencontainers.image.version="0.2.0"
 
 # A fixed number, so that volumes and manifests can name it; an account, because PostgreSQL looks its user up.
 RUN groupadd --gid 10001 millrace \

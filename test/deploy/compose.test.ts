@@ -64,6 +64,13 @@ it('each service of compose.yaml starts a role that exists, with settings that i
   }
 });
 
+it('workers reach the API under a name that it accepts without a key, as their health checks send none', () => {
+  const { hostname, port } = new URL(services['worker']?.environment['MILLRACE_URL'] ?? '');
+  const { MILLRACE_ALLOWED_HOSTS = '' } = services[hostname]?.environment ?? {};
+  expect(MILLRACE_ALLOWED_HOSTS.split(',')).toContain(hostname);
+  expect(Number(port)).toBe(readConfig({}).port);
+});
+
 it('the commands in health checks and in the service that makes a key are understood', async () => {
   const env = { MILLRACE_URL: 'http://127.0.0.1:1' };
   const commands = ours.flatMap(([, { healthcheck: check, command, entrypoint }]) => [

@@ -94,7 +94,7 @@ describe.each(folders)('deploy/kubernetes/%s', (folder) => {
     for (const each of workloads) {
       const { args, image: tag } = onlyContainer(each);
       const env = environmentOf(each, objects);
-      expect(tag).toBe(`millrace:${packageVersion}`);
+      expect([tag, image.version]).toEqual([`millrace:${packageVersion}`, packageVersion]);
       expect(faultsOfSettings(env)).toEqual([]);
       // the key is in a file of the cluster
       const url = env['MILLRACE_URL'];

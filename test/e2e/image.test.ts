@@ -66,7 +66,7 @@ describe.skipIf(!needs('docker') || !needs('busybox'))('the image', () => {
     engine = await startDocker();
     await importBaseImage(engine, 'millrace-base');
     await docker('build', '--network', 'none', '--build-arg', 'BASE=millrace-base', '--tag', 'millrace', root);
-  });
+  }, 300_000);
   afterAll(async () => {
     await engine?.stop();
     rmSync(folder, { recursive: true });

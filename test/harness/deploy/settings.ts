@@ -9,8 +9,9 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 export const textOf = (path: string): string => readFileSync(`${root}/${path}`, 'utf8');
 
 const dockerfile = textOf('Dockerfile');
-/** The user, the volume and the settings of the image. */
+/** The version, the user, the volume and the settings of the image. */
 export const image = {
+  version: /image\.version="(.+?)"/.exec(dockerfile)?.[1],
   user: Number(/^USER (\d+):\1$/m.exec(dockerfile)?.[1]),
   volume: /^VOLUME (\S+)$/m.exec(dockerfile)?.[1] ?? '',
   env: { MILLRACE_HOME: /MILLRACE_HOME=(\S+)/.exec(dockerfile)?.[1] ?? '' },
