@@ -8,6 +8,7 @@ export type ServiceName =
   | 'podman'
   | 'registry'
   | 'busybox'
+  | 'systemd'
   | 'netns';
 export declare const installCommand: string;
 export declare function findService(name: ServiceName): string | undefined;

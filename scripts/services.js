@@ -38,6 +38,7 @@ const services = /** @type {Record<ServiceName, Service>} */ ({
   podman: { packages: ['podman', 'runc'], find: () => onPath('podman') },
   registry: { packages: ['docker-registry', 'apache2-utils'], find: () => onPath('docker-registry') },
   busybox: { packages: ['busybox-static'], find: () => onPath('busybox') },
+  systemd: { packages: ['systemd'], find: () => onPath('systemd-analyze') },
   netns: { packages: ['iproute2'], find: () => onPath('ip') },
 });
 

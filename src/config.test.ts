@@ -1,4 +1,6 @@
-import { resolve } from 'node:path';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readConfig } from './config.ts';
 import { MillraceError } from './errors.ts';
@@ -63,6 +65,26 @@ describe('the configuration', () => {
       maxTasks: 100,
       logLevel: 'debug',
     });
+  });
+
+  it('reads secrets from the files that variables name, and tells what is wrong with one', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-config-'));
+    const [key, open] = [join(folder, 'key'), join(folder, 'open')];
+    writeFileSync(key, 'a-root-key.of-sixteen\n', { mode: 0o444 });
+    writeFileSync(open, 'x');
+    chmodSync(open, 0o666);
+    try {
+      const config = readConfig({ MILLRACE_ROOT_KEY_FILE: key });
+      expect(config.rootKey).toBe('a-root-key.of-sixteen');
+      expect(config.settings.find(({ name }) => name === 'MILLRACE_ROOT_KEY')).toMatchObject({
+        value: null,
+        set: true,
+      });
+      const faulty = { MILLRACE_KEY_FILE: open, MILLRACE_DATABASE_URL_FILE: key, MILLRACE_PORT: 'x' };
+      expect(faultsOf(faulty)).toEqual(['MILLRACE_DATABASE_URL', 'MILLRACE_KEY_FILE', 'MILLRACE_PORT']);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('takes an empty variable for one that is not set', () => {

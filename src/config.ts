@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { type Fault, MillraceError } from './errors.ts';
 import type { Armed } from './kernel/checkpoint.ts';
+import { fileVariableOf, findSecretVariable } from './kernel/process/secret-variable.ts';
 import { faultWords, shapeFaults } from './kernel/text/shape-faults.ts';
 import {
   bytes,
@@ -160,12 +161,11 @@ const secrets: ReadonlySet<string> = new Set([
 /** An empty value of these is an error. Otherwise a secret that was meant to be set would be replaced silently by another one. */
 const neverEmpty: ReadonlySet<string> = new Set(['MILLRACE_ROOT_KEY', 'MILLRACE_SECRET_KEY']);
 
-/** Variables that hold a secret, or an address with a password: a process erases them once it has read them. */
-export const secretVariables: readonly string[] = [
-  ...secrets,
-  'MILLRACE_DATABASE_URL',
-  'MILLRACE_DEFAULT_DATABASE_URL',
-];
+/** Variables that hold a secret, or an address with a password. */
+const secretTexts = [...secrets, 'MILLRACE_DATABASE_URL', 'MILLRACE_DEFAULT_DATABASE_URL'];
+
+/** These, and the variables that name a file with one: a process erases them once it has read them. */
+export const secretVariables: readonly string[] = secretTexts.flatMap((name) => [name, fileVariableOf(name)]);
 
 interface Setting {
   readonly name: string;
@@ -252,11 +252,14 @@ export interface Config {
 }
 
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const found = secretTexts.map((name) => ({ name, ...findSecretVariable(env, name) }));
+  const whole = { ...env, ...Object.fromEntries(found.map(({ name, value }) => [name, value])) };
   const set = Object.fromEntries(
-    Object.entries(env).filter(([name, value]) => name in schema.shape && (value !== '' || neverEmpty.has(name))),
+    Object.entries(whole).filter(([name, value]) => name in schema.shape && (value !== '' || neverEmpty.has(name))),
   );
   const parsed = schema.safeParse(set, faultWords);
-  const faults = [...shapeFaults(parsed.error?.issues ?? []), ...tlsFaults(set)];
+  const fileFaults = found.flatMap(({ fault }) => fault ?? []);
+  const faults = [...fileFaults, ...shapeFaults(parsed.error?.issues ?? []), ...tlsFaults(set)];
   if (!parsed.success || faults.length > 0) throw faulty(faults);
   return { ...valuesOf(parsed.data), settings: listSettings(set) };
 }

@@ -75,6 +75,12 @@ describe('the connection', () => {
     expect(await findConnection({ cwd: folder, env, url: 'http://b:1' })).toEqual({ url: 'http://b:1', key: 'k' });
   });
 
+  it('the key may be in a file that a variable names', async () => {
+    await writeFile(join(folder, 'mounted'), 'k\n', { mode: 0o444 });
+    const env = { MILLRACE_URL: 'http://a', MILLRACE_KEY_FILE: join(folder, 'mounted') };
+    expect(await findConnection({ cwd: folder, env })).toEqual({ url: 'http://a', key: 'k' });
+  });
+
   it('the root key of the home is never sent to another server', async () => {
     await makeHome(join(folder, '.millrace'), running);
     const env = { MILLRACE_ROOT_KEY: 'other' };

@@ -2,7 +2,8 @@
  * Finds the server that a command talks to, and the key.
  *
  * 1. Server: `--url`, else MILLRACE_URL, else `server.json` in the home, which `millrace up` writes.
- * 2. Key: MILLRACE_KEY, else the root key of the home. The root key is sent only to the server of the same home.
+ * 2. Key: MILLRACE_KEY, or the file that MILLRACE_KEY_FILE names, else the root key of the home. That is sent only to the
+ *    server of the same home.
  * 3. Home: `--home`, else MILLRACE_HOME, else the nearest `.millrace` in this folder or above it, as git finds its folder.
  *    A home that is found this way must belong to the user, because it names the server that receives the user's key.
  */
@@ -10,6 +11,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { MillraceError } from '../../errors.ts';
+import { readSecretVariable } from '../../kernel/process/secret-variable.ts';
 import { UsageError } from './exit.ts';
 import type { Environment } from './io.ts';
 
@@ -45,7 +47,7 @@ export async function findHome(place: Place): Promise<string> {
 }
 
 export async function findConnection(place: Place): Promise<Connection> {
-  const key = given(place.env['MILLRACE_KEY']);
+  const key = given(readSecretVariable(place.env, 'MILLRACE_KEY'));
   const named = given(place.url) ?? given(place.env['MILLRACE_URL']);
   if (named === undefined) return ofHome(await findHome(place), key, place.env);
   const url = checkUrl(named);
@@ -107,7 +109,7 @@ function isErrno(error: unknown): error is Error {
 async function readRootKey(home: string, env: Environment): Promise<string | undefined> {
   const path = join(home, 'root-key');
   try {
-    return given(env['MILLRACE_ROOT_KEY']) ?? given(await readIfThere(path));
+    return given(readSecretVariable(env, 'MILLRACE_ROOT_KEY')) ?? given(await readIfThere(path));
   } catch (error) {
     const reason = error instanceof Error ? error.message : '';
     throw new MillraceError('unauthenticated', `the key cannot be read (${reason}); set MILLRACE_KEY`, {

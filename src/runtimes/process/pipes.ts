@@ -86,7 +86,11 @@ export class PipeStock {
 
   async #refill(): Promise<void> {
     const paths = Array.from({ length: this.#size }, () => join(this.#folder, String(this.#made++)));
-    await run('mkfifo', ['-m', '600', ...paths]);
+    await run('mkfifo', ['-m', '600', ...paths]).catch((error: unknown) => {
+      throw isProgramMissing(error)
+        ? new Error('this machine has no mkfifo: install coreutils', { cause: error })
+        : error;
+    });
     this.#paths.push(...paths);
   }
 }
@@ -103,6 +107,15 @@ function isMissing(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code: unknown = Reflect.get(error, 'code');
   return code === 1 || (code === 'ENOENT' && Reflect.get(error, 'syscall') === 'open');
+}
+
+/** Of a minimal container image, for example. Without an error code of its own: it is not the task's command that is missing. */
+function isProgramMissing(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    Reflect.get(error, 'syscall') === 'spawn mkfifo' &&
+    Reflect.get(error, 'code') === 'ENOENT'
+  );
 }
 
 /** The reading end is opened first, without waiting for a writer. Then opening the writing end does not wait either. */

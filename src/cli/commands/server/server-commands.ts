@@ -12,6 +12,7 @@ import { showTime } from '../../print/output.ts';
 import * as pages from '../../session/pages.ts';
 import { noOptions, type Session, verb } from '../../session/session.ts';
 import { addSessionCommands } from './session-commands.ts';
+import { showHealth } from './health.ts';
 import { showStatus } from './status.ts';
 
 export function addServerCommands(program: Command, io: Io): void {
@@ -27,6 +28,11 @@ export function addServerCommands(program: Command, io: Io): void {
     )
     .action(verb(io, noOptions, showStatus));
   examples(status, [['millrace status --json | jq .counts', 'for a script']]);
+  const health = program
+    .command('health')
+    .description('Ask the server whether it works, for health checks of containers. Needs no key; exits with 1 if not.')
+    .action(verb(io, noOptions, showHealth));
+  examples(health, [['millrace health --url http://127.0.0.1:8080', 'of `millrace api`']]);
   const events = program
     .command('events')
     .description('Print events as they happen, one per line, until Ctrl-C. Reconnects by itself.')

@@ -63,13 +63,13 @@ async function unlessUnavailable<T>(asked: Promise<T>): Promise<T | undefined> {
 type TenantWhy = CallAnswer<GatewayEndpoints['GET /api/explain/tenant/{name}']>;
 type Status = NonNullable<Awaited<ReturnType<typeof fetchStatus>>> & { readonly health: Health };
 
-interface Health {
+export interface Health {
   readonly ok: boolean;
   readonly reason: string | null;
   readonly code: string | null;
 }
 
-async function fetchHealth(server: Server): Promise<Health> {
+export async function fetchHealth(server: Server): Promise<Health> {
   try {
     await server.gateway('GET /healthz');
     return { ok: true, reason: null, code: null };
