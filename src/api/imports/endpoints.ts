@@ -48,7 +48,12 @@ export const importEndpoints = endpoints({
     ...common,
     summary: 'Import a project under its id; one that differs here is left alone, unless `overwrite` is given',
     body: z.strictObject({ ...how, project }),
-    answer: z.object({ outcome, reason: z.string().nullable() }),
+    answer: z.object({
+      /** The id here: another one if a project of that name was here before; null if the project was deleted here. */
+      id: id.nullable(),
+      outcome,
+      reason: z.string().nullable(),
+    }),
   },
   'POST /api/imports/jobs': {
     ...common,

@@ -3,12 +3,11 @@ import { recording } from '../../events/append.ts';
 import type { Input } from '../../http/endpoint.ts';
 import { type ApiContext, type ApiHandlers, author } from '../context.ts';
 import { sendHints } from '../jobs/apply.ts';
-import { setPaused, setTasksPaused } from '../jobs/change-queries.ts';
 import { recordUnlessDry } from './dry-run.ts';
 import type { importEndpoints } from './endpoints.ts';
 import { importJob } from './jobs.ts';
 import { importProject } from './projects.ts';
-import { insertRetries, lockImported, markStarted } from './queries.ts';
+import { insertRetries, lockImported, markStarted, unpauseJobs } from './queries.ts';
 import { importStash } from './stash.ts';
 
 type StartEndpoint = (typeof importEndpoints)['POST /api/imports/start'];
@@ -21,12 +20,11 @@ async function start({ body, caller }: Input<StartEndpoint>, ctx: ApiContext) {
     const rows = await lockImported(tx, wanted);
     const ready = rows.filter((row) => row.resume !== null && !row.isStarted && !row.isDeleted);
     const ids = new Set(ready.map(({ id }) => id));
-    const started = ready.filter(({ resume }) => resume === true).map(({ id }) => id);
-    for (const id of started) {
-      await setPaused(tx, id, false, who.at);
-      await setTasksPaused(tx, id, false);
-      tx.record('millrace_jobs', { type: 'job.unpaused', subject: id, body: {} });
-    }
+    const resumed = ready.filter(({ resume }) => resume === true);
+    const started = resumed.map(({ id }) => id);
+    await unpauseJobs(tx, started, who.at);
+    for (const { id, name } of resumed)
+      tx.record('millrace_jobs', { type: 'job.unpaused', subject: id, body: { name } });
     await insertRetries(
       tx,
       body.retries.filter(({ job }) => ids.has(job.toLowerCase())),
@@ -46,7 +44,7 @@ export const importHandlers: ApiHandlers<typeof importEndpoints> = {
       importProject(tx, draft, { at, overwrite }),
     );
     if (!dryRun && (result.outcome === 'created' || result.outcome === 'changed')) {
-      ctx.hints.send('invalidate', { tenant: ctx.tenant.id, kind: 'project', id: draft.id });
+      ctx.hints.send('invalidate', { tenant: ctx.tenant.id, kind: 'project', id: result.id ?? draft.id });
       ctx.hints.send('events');
     }
     return result;

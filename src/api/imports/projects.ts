@@ -9,11 +9,10 @@ import type { ImportOutcome, importEndpoints } from './endpoints.ts';
 export type ProjectDraft = Input<(typeof importEndpoints)['POST /api/imports/projects']>['body']['project'];
 
 export interface ProjectResult {
+  readonly id: string | null;
   readonly outcome: ImportOutcome;
   readonly reason: string | null;
 }
-
-const unchanged: ProjectResult = { outcome: 'unchanged', reason: null };
 
 export async function importProject(
   tx: Recording,
@@ -26,11 +25,17 @@ export async function importProject(
   if (ours === undefined) {
     await insertProject(tx, { ...project, config: project.config, at });
     record(tx, 'project.created', project);
-    return { outcome: 'created', reason: null };
+    return { id: project.id, outcome: 'created', reason: null };
   }
   const difference = await differenceOf(tx, ours, project);
-  if (difference === undefined) return unchanged;
-  if (!overwrite) return { outcome: 'conflict', reason: `${difference}; --overwrite takes that of the source` };
+  const { id } = ours;
+  if (difference === undefined) return { id, outcome: 'unchanged', reason: null };
+  if (!overwrite)
+    return {
+      id: ours.deleted ? null : id,
+      outcome: 'conflict',
+      reason: `${difference}; --overwrite takes that of the source`,
+    };
   // two projects cannot be merged into one
   if (byName !== undefined && byId !== undefined && byName.id !== byId.id && !byId.deleted) {
     throw new MillraceError(
@@ -38,9 +43,9 @@ export async function importProject(
       `the project ${project.id} is called ${byId.name} here; rename it, or ${byName.name}`,
     );
   }
-  const written = await updateProject(tx, { ...project, config: project.config, id: ours.id, at });
-  if (written) record(tx, ours.deleted ? 'project.created' : 'project.changed', { ...project, id: ours.id });
-  return written ? { outcome: 'changed', reason: null } : unchanged;
+  const written = await updateProject(tx, { ...project, config: project.config, id, at });
+  if (written) record(tx, ours.deleted ? 'project.created' : 'project.changed', { ...project, id });
+  return { id, outcome: written ? 'changed' : 'unchanged', reason: null };
 }
 
 type Ours = NonNullable<Awaited<ReturnType<typeof lockProject>>>;

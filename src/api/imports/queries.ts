@@ -3,7 +3,7 @@ import { type Db, type Sql, sql } from '../../kernel/sql.ts';
 
 export type ImportedRow = {
   readonly id: string;
-  readonly project_id: string;
+  readonly name: string;
   readonly version: number;
   readonly isDeleted: boolean;
   /** Not paused, started, paused or unpaused since it was imported, or with runs since then. */
@@ -15,12 +15,16 @@ export type ImportedRow = {
 };
 
 /**
- * Jobs by id, with what imports noted about them. Reads the newest run of each task: `limit` with the order of an index,
- * because `exists` would scan tables that were never analysed.
+ * Locks jobs, and returns them with what imports noted about them. The lock is a statement of its own: one that waits for it would
+ * still see the notes as they were before.
+ *
+ * Reads the newest run of each task: `limit` with the order of an index, because `exists` would scan tables that were never
+ * analysed.
  */
-export function lockImported(db: Db, ids: readonly string[]): Promise<ImportedRow[]> {
+export async function lockImported(db: Db, ids: readonly string[]): Promise<ImportedRow[]> {
+  await db.exec(sql`select 1 from job where id = any (${ids}::uuid[]) order by id for update`);
   return db.rows<ImportedRow>(sql`
-    select job.id, job.project_id, job.version, job.deleted_at is not null as "isDeleted",
+    select job.id, job.name, job.version, job.deleted_at is not null as "isDeleted",
            imported_job.started_at is not null as "isStarted",
            imported_job.version as "importedVersion", encode(imported_job.digest, 'hex') as digest, imported_job.resume,
            not job.paused
@@ -42,8 +46,7 @@ export function lockImported(db: Db, ids: readonly string[]): Promise<ImportedRo
       from job
       left join imported_job on imported_job.job_id = job.id
      where job.id = any (${ids}::uuid[])
-     order by job.id
-       for update of job`);
+     order by job.id`);
 }
 
 export async function findNamesake(db: Db, job: { id: string; project: string; name: string }): Promise<boolean> {
@@ -150,6 +153,13 @@ async function holdFull(db: Db, job: string): Promise<void> {
      where task.job_id = ${job} and task.removed_at is null and token.count >= task.threshold
      order by 1, 2
     on conflict do nothing`);
+}
+
+/** Ends the pause. What is held is released by the scheduler. */
+export async function unpauseJobs(db: Db, jobs: readonly string[], at: Date): Promise<void> {
+  await db.exec(sql`update job set paused = false, updated_at = ${at} where id = any (${jobs}::uuid[])`);
+  await db.exec(sql`
+    update task set paused = false where job_id = any (${jobs}::uuid[]) and removed_at is null and paused`);
 }
 
 export async function markStarted(db: Db, jobs: readonly string[], at: Date): Promise<void> {

@@ -99,12 +99,18 @@ async function importJob(
   try {
     return { answer: await server.tenant('POST /api/imports/jobs', { body }), faults: [] };
   } catch (error) {
-    if (!(error instanceof CallFailed) || !documentStatuses.has(error.status)) throw error;
+    if (!(error instanceof CallFailed)) throw error;
+    // the engine of the tenant is older than this command
+    if (error.status === 404)
+      throw new MillraceError('not_supported', `tenant ${server.tenantName} cannot import; ${upgrade}`);
+    if (!documentStatuses.has(error.status)) throw error;
     const faults = error.problem?.faults ?? [];
     const found = faults.length > 0 ? faults : [{ path: '', message: error.message }];
     return { faults: found.map(({ path, message }) => ({ path: path === '' ? key : `${key}: ${path}`, message })) };
   }
 }
+
+const upgrade = 'upgrade it first: millrace tenant upgrade';
 
 /** The document has faults, or something here stands in its way. */
 const documentStatuses: ReadonlySet<number> = new Set([400, 409, 413]);

@@ -10,7 +10,8 @@ import { oneLine } from '../../print/width.ts';
 type JobAnswer = z.output<TenantEndpoints['POST /api/imports/jobs']['answer']>;
 
 export interface ProjectResult {
-  readonly id: string;
+  /** The id here; null: it was deleted here. */
+  readonly id: string | null;
   readonly name: string;
   readonly outcome: ImportOutcome;
   readonly reason: string | null;
@@ -30,7 +31,10 @@ export interface ImportReport {
   readonly stash: {
     readonly written: number;
     readonly unchanged: number;
+    /** Of jobs that are active here. */
     readonly kept: number;
+    /** Of projects and jobs that are left as they are here. */
+    readonly skipped: number;
     readonly conflicts: readonly string[];
   };
   /** null: without `--start`. */
@@ -89,12 +93,13 @@ function showJob(out: Output, report: ImportReport, job: JobResult): void {
 }
 
 function showStash(out: Output, { dry_run: dryRun, stash }: ImportReport): void {
-  const { written, unchanged, kept, conflicts } = stash;
-  if (written + unchanged + kept + conflicts.length === 0) return;
+  const { written, unchanged, kept, skipped, conflicts } = stash;
+  if (written + unchanged + kept + skipped + conflicts.length === 0) return;
   const parts = [
     `${written} ${dryRun ? 'would be written' : 'written'}`,
     `${unchanged} unchanged`,
     ...(kept > 0 ? [`${kept} of jobs that are active here kept`] : []),
+    ...(skipped > 0 ? [`${skipped} of projects and jobs with conflicts left out`] : []),
   ];
   out.line(`stash: ${parts.join(', ')}`);
   for (const name of conflicts) {

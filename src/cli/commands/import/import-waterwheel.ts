@@ -54,7 +54,7 @@ async function runImport(work: ImportWork): Promise<ImportReport> {
   const { dryRun } = options;
   const projects = await importProjects(work);
   const { jobs } = dryRun ? rehearsed : await importJobs(work, tokens, { dryRun: false });
-  const stash = await importStash(work);
+  const stash = await importStash(work, { projects, jobs });
   const retries = options.start ? await source.retries() : [];
   const start = options.start ? await startJobs(work, jobs, retries) : null;
   const stashConflicts = stash.conflicts.length;
@@ -114,7 +114,7 @@ async function importProjects({ plan, server, options }: ImportWork): Promise<Pr
   for (const { id, name, description, config } of plan.projects) {
     const project = { id, name, description, ...(config !== null && { config }) };
     const body = { project, dry_run: options.dryRun, overwrite: options.overwrite };
-    results.push({ id, name, ...(await server.tenant('POST /api/imports/projects', { body })) });
+    results.push({ name, ...(await server.tenant('POST /api/imports/projects', { body })) });
   }
   return results;
 }
