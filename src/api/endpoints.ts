@@ -8,6 +8,7 @@ import { executionEndpoints } from './executions/endpoints.ts';
 import { explainEndpoints } from './explain/endpoints.ts';
 import { fleetEndpoints } from './fleet/endpoints.ts';
 import { flowEndpoints } from './flows/endpoints.ts';
+import { importEndpoints } from './imports/endpoints.ts';
 import { instantEndpoints } from './instants/endpoints.ts';
 import { jobViewEndpoints } from './jobs/view-endpoints.ts';
 import { jobEndpoints } from './jobs/endpoints.ts';
@@ -41,6 +42,7 @@ export const tenantEndpoints = {
   ...flowEndpoints,
   ...executionEndpoints,
   ...workitemEndpoints,
+  ...importEndpoints,
 };
 
 export type TenantEndpoints = typeof tenantEndpoints;

@@ -12,6 +12,7 @@ import { executionHandlers } from './executions/handlers.ts';
 import { flowHandlers } from './flows/handlers.ts';
 import { explainHandlers } from './explain/handlers.ts';
 import { fleetHandlers } from './fleet/handlers.ts';
+import { importHandlers } from './imports/handlers.ts';
 import { instantHandlers } from './instants/handlers.ts';
 import { jobViewHandlers } from './jobs/views.ts';
 import { jobHandlers } from './jobs/handlers.ts';
@@ -63,4 +64,5 @@ export const apiHandlers: ApiHandlers<Omit<TenantEndpoints, DocumentKeys>> = {
   ...flowHandlers,
   ...executionHandlers,
   ...workitemHandlers,
+  ...importHandlers,
 };

@@ -18,6 +18,7 @@ import { addEngineCommands } from './commands/engines/engine-commands.ts';
 import type { Fault } from '../errors.ts';
 import { type Ending, endingOf, exitCodeHelp, exitCodes } from './session/exit.ts';
 import { requireText } from './session/flags.ts';
+import { addImportCommands } from './commands/import/import-commands.ts';
 import { addInstantCommands } from './commands/runs/instant-commands.ts';
 import type { Io, Sink } from './session/io.ts';
 import { addJobCommands } from './commands/jobs/job-commands.ts';
@@ -85,6 +86,7 @@ const groups: readonly (readonly [heading: string, add: (program: Command, roles
     (program, _, io) => {
       addProjectCommands(program, io);
       addStashCommands(program, io);
+      addImportCommands(program, io);
     },
   ],
   [

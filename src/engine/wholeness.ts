@@ -21,7 +21,8 @@ export const indexesAndKeys: readonly string[] = `
   delivery_pkey errand_hold_last errand_hold_pkey errand_hold_worker errand_pkey errand_poisoned errand_ready errand_scheduled errand_worker_pkey event_people
   event_pkey event_reader_pkey event_subject event_topic execution_document_pkey execution_ended execution_flow
   execution_key execution_owner execution_parent execution_pkey execution_status firing_pkey flow_name flow_pkey
-  flow_version_pkey gate_pkey gate_pool global_stash_pkey held_pkey inbox_at inbox_pkey installation_pkey
+  flow_version_pkey gate_pkey gate_pool global_stash_pkey held_pkey imported_job_job_id_fkey imported_job_pkey
+  inbox_at inbox_pkey installation_pkey
   instant_params_pkey job_name job_pkey job_project_id_fkey job_stash_job_id_fkey job_stash_pkey job_version_job_id_fkey
   job_version_pkey label_pkey label_value lease_pkey live_cancel live_gate live_held live_parked live_pkey live_ready
   live_task log_pkey low_water_pkey low_water_to low_water_trigger_id_fkey lowered_pkey migration_pkey node_run_attempt
@@ -41,7 +42,7 @@ export const indexesAndKeys: readonly string[] = `
 export const tables: readonly string[] = `
   active_instant activity backfill backfill_trigger bus_event bus_state bus_topic catchup commit dead_letter delivery
   errand errand_hold errand_worker event event_reader execution execution_document firing flow flow_version gate global_stash held
-  inbox installation instant_params job job_stash job_version label lease live log low_water lowered migration node_run
+  imported_job inbox installation instant_params job job_stash job_version label lease live log low_water lowered migration node_run
   outbox project project_stash publish_key reader replay retry run snapshot subscriber subscriber_activity subscription
   task task_edge timer token topic topic_activity topic_count tracker trigger trigger_edge workitem
 `

@@ -29,6 +29,14 @@ export interface Application {
   readonly actor: string;
   readonly at: Date;
   readonly dryRun: boolean;
+  /** Leaves out references to jobs, tasks and triggers that do not exist, instead of rejecting the document. */
+  readonly leaveMissing?: boolean;
+}
+
+/** `missing`: the references that were left out. */
+interface Written {
+  readonly applied: Applied;
+  readonly missing: readonly Fault[];
 }
 
 /** Rolls back the transaction of a dry run, and carries its result out. */
@@ -57,7 +65,7 @@ export async function applyJob(db: Db, application: Application): Promise<Applie
 
 function applyOnce(db: Db, application: Application): Promise<Applied> {
   const writing = recording(db, application, async (tx) => {
-    const applied = await write(tx, application);
+    const { applied } = await applyWithin(tx, application);
     if (application.dryRun) throw new DryRunRollback(applied);
     return applied;
   });
@@ -67,8 +75,9 @@ function applyOnce(db: Db, application: Application): Promise<Applied> {
   });
 }
 
-async function write(tx: Recording, application: Application): Promise<Applied> {
-  const { definition, at, actor, dryRun } = application;
+/** Applies in the transaction of the caller, who rolls it back after a dry run. */
+export async function applyWithin(tx: Recording, application: Application): Promise<Written> {
+  const { definition, at, actor, dryRun, leaveMissing = false } = application;
   if (definition.foreignReferences.length > 0) await queries.lockReferences(tx);
   const before = await readPrevious(tx, definition);
   const changes = changesBetween(before.document, definition.document);
@@ -84,17 +93,13 @@ async function write(tx: Recording, application: Application): Promise<Applied> 
   const writesNothing = unchanged && job.paused === before.row?.paused;
   if (!writesNothing) await queries.writeJob(tx, job);
   if (!unchanged) await queries.writeVersion(tx, job, actor);
-  const lost = await writeParts(tx, job, { actor, dryRun, wasPaused: before.row?.paused ?? false });
+  const how = { actor, dryRun, leaveMissing, wasPaused: before.row?.paused ?? false };
+  const { warnings, missing } = await writeParts(tx, job, how);
   const outcome = before.row === undefined ? 'created' : unchanged ? 'unchanged' : 'changed';
   if (!writesNothing) recordEvents(tx, job, { outcome, wasPaused: before.row?.paused ?? false });
-  return {
-    id: job.id,
-    version: job.version,
-    outcome,
-    dry_run: dryRun,
-    warnings: [...application.warnings, ...lost],
-    changes,
-  };
+  const all = [...application.warnings, ...warnings];
+  const applied = { id: job.id, version: job.version, outcome, dry_run: dryRun, warnings: all, changes } as const;
+  return { applied, missing };
 }
 
 interface Previous {
@@ -121,11 +126,18 @@ async function readPrevious(tx: Db, definition: JobDefinition): Promise<Previous
 interface Circumstances {
   readonly actor: string;
   readonly dryRun: boolean;
+  readonly leaveMissing: boolean;
   readonly wasPaused: boolean;
 }
 
-/** Writes triggers, tasks and edges. Returns warnings about jobs that depended on removed parts, and about new pools. */
-async function writeParts(tx: Db, job: queries.JobWrite, how: Circumstances): Promise<Fault[]> {
+interface WrittenParts {
+  /** About jobs that depended on removed parts, and about new pools. */
+  readonly warnings: readonly Fault[];
+  readonly missing: readonly Fault[];
+}
+
+/** Writes triggers, tasks and edges. */
+async function writeParts(tx: Db, job: queries.JobWrite, how: Circumstances): Promise<WrittenParts> {
   const { definition, at } = job;
   await queries.lockTriggers(tx, job.id);
   const triggers = await queries.writeTriggers(tx, job.id, definition.triggers);
@@ -136,12 +148,12 @@ async function writeParts(tx: Db, job: queries.JobWrite, how: Circumstances): Pr
   const gone = await queries.findOtherTasks(tx, job.id, [...tasks.values()]);
   const lost = await queries.findOrphanedDependents(tx, job.id, gone);
   await queries.dropEdges(tx, job.id);
-  const foreign = await resolveForeignReferences(tx, definition);
+  const { foreign, missing } = await resolveForeignReferences(tx, definition, how.leaveMissing);
   await queries.writeEdges(tx, listEdges(definition, { triggers, tasks, foreign }));
   const pools = how.dryRun
     ? await queries.findMissingPools(tx, definition)
     : await workOnRuns(tx, job, { ...how, tasks, gone, lowered: lowered.flatMap(({ name }) => tasks.get(name) ?? []) });
-  return [...lost.map(warnOfLostDependent), ...warnOfNewPools(definition, pools)];
+  return { warnings: [...lost.map(warnOfLostDependent), ...warnOfNewPools(definition, pools)], missing };
 }
 
 interface Affected extends Circumstances {
@@ -188,33 +200,43 @@ type Ids = ReadonlyMap<string, string>;
 const keyOf = (reference: queries.Foreign): string =>
   JSON.stringify([reference.project, reference.job, reference.kind, reference.name]);
 
+interface Resolved {
+  readonly foreign: Ids;
+  readonly missing: readonly Fault[];
+}
+
 /** Resolves the references to other jobs. Each reference that leads nowhere is a fault of its own. */
-async function resolveForeignReferences(tx: Db, definition: JobDefinition): Promise<Map<string, string>> {
+async function resolveForeignReferences(tx: Db, definition: JobDefinition, leaveMissing: boolean): Promise<Resolved> {
   const wanted = definition.foreignReferences;
   const ids = await queries.resolveForeign(
     tx,
     wanted.map(({ reference }) => reference),
   );
-  const faults = wanted.flatMap(({ path, reference: r }, i) =>
+  const missing = wanted.flatMap(({ path, reference: r }, i) =>
     ids[i] ? [] : [{ path, message: `${r.kind} not found: ${r.project}/${r.job}/${r.kind}/${r.name}` }],
   );
-  if (faults.length > 0) {
-    throw new MillraceError('bad_reference', faults.map((f) => `${f.path}: ${f.message}`).join('; '), { faults });
+  if (missing.length > 0 && !leaveMissing) {
+    throw new MillraceError('bad_reference', missing.map((f) => `${f.path}: ${f.message}`).join('; '), {
+      faults: missing,
+    });
   }
   const found = ids.flatMap((id) => id ?? []);
   // another application removed one of them since; the next attempt reports it as missing
-  if (!(await queries.lockForeign(tx, found))) return resolveForeignReferences(tx, definition);
-  return new Map(wanted.map(({ reference }, i) => [keyOf(reference), ids[i] ?? '']));
+  if (!(await queries.lockForeign(tx, found))) return resolveForeignReferences(tx, definition, leaveMissing);
+  const foreign = new Map(wanted.flatMap(({ reference }, i) => (ids[i] ? [[keyOf(reference), ids[i]] as const] : [])));
+  return { foreign, missing };
 }
 
+/** Without the edges from other jobs that were left out. */
 function listEdges(definition: JobDefinition, ids: { triggers: Ids; tasks: Ids; foreign: Ids }): queries.EdgeWrite[] {
   return definition.tasks.flatMap((task) =>
-    task.edges.map(({ kind, parent, offsetMs }) => {
+    task.edges.flatMap(({ kind, parent, offsetMs }) => {
       const local = parent.kind === 'task' ? ids.tasks : ids.triggers;
       const parentId = parent.local ? local.get(parent.name) : ids.foreign.get(keyOf(parent));
+      if (parentId === undefined && !parent.local) return [];
       const childId = ids.tasks.get(task.name);
       if (parentId === undefined || childId === undefined) throw new Error(`unresolved edge into ${task.name}`);
-      return { parentId, childId, kind, offsetMs };
+      return [{ parentId, childId, kind, offsetMs }];
     }),
   );
 }

@@ -12,7 +12,7 @@ const rooms = [
   ['main.ts', 'index.ts', 'app', 'cli', 'config.ts'],
   ['gateway', 'tenants', 'courier', 'conductor', 'launcher', 'hosts', 'loader', 'control', 'worker'],
   ['engine', 'api', 'scheduler', 'runs'],
-  ['jobs', 'bus', 'flows', 'runtimes', 'calendar', 'documents', 'events', 'errands', 'broker'],
+  ['jobs', 'bus', 'flows', 'runtimes', 'calendar', 'documents', 'events', 'errands', 'broker', 'waterwheel'],
   ['http', 'outbound', 'postgres', 'contract', 'kernel', 'errors.ts'],
 ].flat();
 

@@ -47,8 +47,7 @@ interface How {
 }
 
 async function applyDocument({ body, caller, request }: Asked, context: ApiContext, { dryRun, after }: How) {
-  const { definition, warnings } = await parse(body, context.tenant.id, request.signal);
-  rejectLocalTasks(definition, context);
+  const { definition, warnings } = await parseForTenant(context, body, request.signal);
   // before the job is written, because the forecast compares with its previous state
   const isForecast = dryRun || definition.triggers.length <= maxForecastTriggers;
   const outlook = isForecast
@@ -69,6 +68,13 @@ async function check(input: Asked, context: ApiContext): Promise<Response> {
     const faults = error.faults.length > 0 ? error.faults : [{ path: '', message: error.message }];
     return Response.json({ faults, applied: null });
   }
+}
+
+/** Parses a document, and rejects tasks that the tenant may not run. */
+export async function parseForTenant(context: ApiContext, body: DocumentText, signal: AbortSignal) {
+  const parsed = await parse(body, context.tenant.id, signal);
+  rejectLocalTasks(parsed.definition, context);
+  return parsed;
 }
 
 async function parse({ text, format }: DocumentText, tenant: string, signal: AbortSignal) {
@@ -99,8 +105,9 @@ function rejectLocalTasks({ tasks }: JobDefinition, { tenant, settings }: ApiCon
 
 const setting = 'MILLRACE_LOCAL_TASKS=default';
 
-function sendHints({ hints }: ApiContext, jobId: string): void {
-  hints.send('triggers', [jobId]);
+/** Tells schedulers and streams of changed jobs. */
+export function sendHints({ hints }: ApiContext, ...jobIds: readonly string[]): void {
+  hints.send('triggers', jobIds);
   hints.send('tokens');
   hints.send('events');
 }

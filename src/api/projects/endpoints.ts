@@ -3,13 +3,14 @@ import { z } from 'zod';
 import { endpoints } from '../../http/endpoint.ts';
 import { arrayOrPage, id, idPath, limit, pageWish } from '../shapes.ts';
 
-const name = z
+export const projectName = z
   .string()
   .min(1)
   .max(200)
   .regex(/^[^/@\p{Cc}]+$/u, 'may contain any printable character except / and @');
 const project = z.object({ id, name: z.string(), description: z.string() });
-const config = z.record(z.string(), z.unknown());
+export const maxDescription = 10_000;
+export const projectConfig = z.record(z.string(), z.unknown());
 const stashPath = z.object({ id, key: z.string().min(1).max(200) });
 
 const upsert = {
@@ -18,9 +19,9 @@ const upsert = {
   allow: ['operator'],
   body: z.strictObject({
     uuid: id.optional(),
-    name,
-    description: z.string().max(10_000).default(''),
-    config: config.optional(),
+    name: projectName,
+    description: z.string().max(maxDescription).default(''),
+    config: projectConfig.optional(),
   }),
   bodyBytes: 1024 * 1024,
   status: 201,
@@ -87,14 +88,14 @@ export const projectEndpoints = endpoints({
     tag: 'projects',
     allow: ['viewer', 'operator'],
     params: idPath,
-    answer: config,
+    answer: projectConfig,
   },
   'GET /int-api/projects/{id}/config': {
     summary: "A project's configuration, for its tasks and for workers that hold a run of it",
     tag: 'tasks and workers',
     allow: ['worker', 'task'],
     params: idPath,
-    answer: config,
+    answer: projectConfig,
   },
   'GET /api/projects/{id}/stash': {
     summary: "The names in a project's stash: the first ten thousand; with `limit` all of them, a page at a time",

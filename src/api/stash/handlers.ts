@@ -20,7 +20,7 @@ import { requireJob } from '../jobs/handlers.ts';
 import { findSealed, findVisible, listNames, putEntry, removeEntry, type Stash } from './queries.ts';
 import { restrictTask, scopeOf } from '../tasks/task-scope.ts';
 
-type Keys = Extract<keyof TenantEndpoints, `${string}/stash${string}`>;
+type Keys = Exclude<Extract<keyof TenantEndpoints, `${string}/stash${string}`>, 'POST /api/imports/stash'>;
 
 const shared: PeoplesStash = { kind: 'global' };
 

@@ -88,6 +88,26 @@ export async function outlookOfApplying(ctx: ApiContext, forecast: Forecast): Pr
   return documentParser.inTurn(ctx.tenant.id, work, forecast.signal);
 }
 
+/** What has been dealt with in another installation, trigger by trigger. */
+export interface ForeignMark {
+  readonly name: string;
+  readonly earliest: Date | null;
+  readonly latest: Date | null;
+}
+
+/** Forecasts the effects of starting a job that is new here, but whose triggers have fired elsewhere. */
+export function outlookOfMarks(
+  ctx: ApiContext,
+  forecast: Omit<Forecast, 'after'>,
+  marks: readonly ForeignMark[],
+): Promise<z.input<typeof outlook>> {
+  const triggers = marks.map((mark) => ({ ...mark, id: mark.name, removed_at: null }));
+  const before = { known: { paused: true, triggers }, catchups: [] };
+  const work = (): Promise<z.input<typeof outlook>> =>
+    forecastTriggers({ ...forecast, after: undefined }, before, ctx.time.now());
+  return documentParser.inTurn(ctx.tenant.id, work, forecast.signal);
+}
+
 async function forecastTriggers(
   { definition, after, signal }: Forecast,
   { known, catchups }: Before,
