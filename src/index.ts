@@ -65,6 +65,14 @@ export interface CreateWorkerOptions {
     /** Private networks, such as `10.1.0.0/16`. */
     readonly allowCidrs?: readonly string[];
   };
+  /** How `docker` tasks are executed, and what they may use. */
+  readonly containers?: {
+    /** Default: as the docker command finds it. */
+    readonly host?: string;
+    /** The first is the default; default: `bridge`. */
+    readonly networks?: readonly string[];
+    readonly volumes?: readonly string[];
+  };
   /** The account, or the range of user numbers, that `process` tasks run as if this process is root. */
   readonly taskUser?: string;
   /** For display; default: the machine's name. */
@@ -91,6 +99,13 @@ const checked = z.object({
     .optional(),
   runtimes: z.array(z.enum(workKinds)).min(1).optional(),
   http: z.object({ allowHttp: z.boolean().optional(), allowCidrs: z.array(z.string()).optional() }).optional(),
+  containers: z
+    .object({
+      host: z.string().min(1).optional(),
+      networks: z.array(z.string().min(1)).optional(),
+      volumes: z.array(z.string().min(1)).optional(),
+    })
+    .optional(),
   taskUser: z.string().min(1).optional(),
   name: z.string().min(1).max(200).optional(),
 });
@@ -102,7 +117,14 @@ export function createWorker(options: CreateWorkerOptions): RunningWorker {
   const kinds = options.runtimes ?? usual;
   const log = makeLog({ level: options.logLevel ?? 'warn', role: 'worker' });
   const users = new TaskUsers({ wish: options.taskUser, log });
-  const equipment = { functions, environment: process.env, users, http: options.http, log };
+  const equipment = {
+    functions,
+    environment: process.env,
+    users,
+    http: options.http,
+    containers: options.containers,
+    log,
+  };
   rejectMissingRuntimes(options.runtimes ?? [], equipment);
   const worker = makeWorker({
     ...options,

@@ -9,7 +9,8 @@
  * ```
  *
  * 1. A broken connection means that the engine is away. Each step repeats when it is back, and none takes effect twice.
- * 2. A container that may exist is removed, also if its creation was not answered.
+ * 2. A container that may exist is removed, also if its creation was not answered. The engine may still create it after that: the
+ *    next sweep finds it.
  * 3. The end of the container is the end of the run. Its output is read to the end then, as far as the engine has it.
  */
 import { randomBytes } from 'node:crypto';
@@ -40,6 +41,10 @@ export interface ContainerTools {
   readonly client: EngineClient;
   readonly pulls: ImagePulls;
   readonly removals: Removals;
+  /** The names of containers of runs under way. */
+  readonly open: Set<string>;
+  /** The engine may still create a container of a run that has ended. */
+  readonly onUnsure: () => void;
   readonly times: ContainerTimes;
   /** Whether the engine accepts a connection now. */
   readonly isAway: () => Promise<boolean>;
@@ -71,17 +76,20 @@ export class ContainerRun {
 
   async execute(): Promise<Outcome> {
     let container: string | undefined;
+    this.#tools.open.add(this.#name);
     try {
       if (this.#work.pull === 'always') await this.#pull();
       container = await this.#create();
       return (await this.#start(container)) ?? (await this.#finish(container));
     } catch (error) {
+      if (container === undefined && this.#signal.aborted) this.#tools.onUnsure();
       if (this.#signal.aborted) return failed('it was stopped before it began');
       if (error instanceof PullError) return faulty(error.message);
       if (error instanceof EngineError) return faulty(`the Docker engine refused its container: ${error.message}`);
       throw error;
     } finally {
       this.#tools.removals.add(container ?? this.#name);
+      this.#tools.open.delete(this.#name);
     }
   }
 

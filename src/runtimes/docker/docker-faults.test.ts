@@ -132,6 +132,21 @@ describe.skipIf(!needs('docker') || !needs('busybox') || !needs('registry'))('a 
       engine.signal('SIGCONT'); // the reaper does the rest, which afterEach awaits
     });
 
+    it('keeps no container that it was asked for before its run was killed', async () => {
+      const control = new AbortController();
+      const runtime = make({ times: { sweepMs: 100, pingMs: 500 } });
+      await runtime.probe?.();
+      await runtime.service?.start();
+      engine.signal('SIGSTOP');
+      const { ending } = begin(work('sleep 1000'), { runtime, signal: control.signal });
+      // the request is in the queue of the engine now, behind this one
+      expect(await make().probe?.()).toContain('does not answer');
+      control.abort('cancelled');
+      expect(await ending).toMatchObject({ state: 'failure', reason: 'it was stopped before it began' });
+      engine.signal('SIGCONT');
+      // a sweep or the reaper removes it, whenever it appears: here and in later tests, afterEach finds none
+    });
+
     it('holds up a timeout until the container has really ended', async () => {
       const control = new AbortController();
       const { ending, says } = begin(work('echo ready; exec sleep 1000'), { signal: control.signal });

@@ -85,7 +85,10 @@ class DockerEngine {
   readonly #reaper: Reaper;
   readonly #owner = makeOwner();
   #facts: EngineFacts | undefined;
-  #running = 0;
+  /** The engine may still create a container that nothing here knows. */
+  #isUnsure = false;
+  /** The names of containers of runs under way. */
+  readonly #open = new Set<string>();
 
   constructor(options: DockerOptions, address: EngineAddress) {
     const { environment, host, certs, log } = options;
@@ -99,7 +102,7 @@ class DockerEngine {
       now: () => performance.now(),
     });
     this.#removals = new Removals(this.#client, log);
-    this.#owned = new OwnedContainers(this.#client, log);
+    this.#owned = new OwnedContainers(this.#client, { owner: this.#owner, open: this.#open }, log);
     this.#reaper = new Reaper({
       program: options.reaper,
       owner: this.#owner,
@@ -138,10 +141,7 @@ class DockerEngine {
       const spec = this.#specOf(task, work, facts);
       if (task.facts.lease > 1) await whileAway(() => this.#owned.endEarlierLeases(task.facts, signal), { signal });
       await this.#reaper.start();
-      this.#running++;
-      return await new ContainerRun(this.#tools(), task, work, { spec, output, signal })
-        .execute()
-        .finally(() => this.#running--);
+      return await new ContainerRun(this.#tools(), task, work, { spec, output, signal }).execute();
     } catch (error) {
       if (error instanceof RefusedField) return faulty(error.message);
       if (signal.aborted) return failed('it was stopped before it began');
@@ -154,6 +154,8 @@ class DockerEngine {
       client: this.#client,
       pulls: this.#pulls,
       removals: this.#removals,
+      open: this.#open,
+      onUnsure: () => void (this.#isUnsure = true),
       times: this.#times,
       isAway: () => this.#isAway(),
     };
@@ -213,7 +215,7 @@ class DockerEngine {
   /** What cannot be removed now is left to the reaper. */
   async #stop(): Promise<void> {
     await Promise.race([this.#removals.settled(), new Promise((resolve) => setTimeout(resolve, this.#times.giveUpMs))]);
-    const isClean = this.#removals.pending === 0 && this.#running === 0;
+    const isClean = this.#removals.pending === 0 && this.#open.size === 0 && !this.#isUnsure;
     this.#removals.abandon();
     await this.#reaper.stop(isClean);
   }

@@ -3,6 +3,7 @@
  *
  * - of earlier incarnations of this worker, at its start;
  * - of earlier leases of a run, before it is executed again. The worker of an earlier lease may be frozen;
+ * - of this process, but of no run under way, regularly: the engine created them after their runs were killed;
  * - of processes of this machine that have ended, regularly. Their reaper removes them sooner, unless it was killed as well.
  */
 import { z } from 'zod';
@@ -15,11 +16,17 @@ import { type EngineClient, EngineUnreachable } from './engine-client.ts';
 import { judgeOwner, labels } from './owner.ts';
 
 const listed = z.array(
-  z.object({ Id: z.string(), State: z.string().default(''), Labels: z.record(z.string(), z.string()).nullish() }),
+  z.object({
+    Id: z.string(),
+    Names: z.array(z.string()).nullish(),
+    State: z.string().default(''),
+    Labels: z.record(z.string(), z.string()).nullish(),
+  }),
 );
 
 interface Found {
   readonly id: string;
+  readonly name: string;
   readonly isRunning: boolean;
   readonly labels: Readonly<Record<string, string>>;
 }
@@ -37,17 +44,29 @@ export async function listContainers(
     query: { all: true, filters },
     signal,
   });
-  return listed
-    .parse(body)
-    .map(({ Id: id, State, Labels }) => ({ id, isRunning: State === 'running', labels: Labels ?? {} }));
+  return listed.parse(body).map(({ Id: id, Names, State, Labels }) => ({
+    id,
+    name: Names?.[0]?.replace(/^\//, '') ?? '',
+    isRunning: State === 'running',
+    labels: Labels ?? {},
+  }));
+}
+
+/** The containers of this process. */
+export interface OwnContainers {
+  readonly owner: string;
+  /** The names of those whose runs are under way. */
+  readonly open: ReadonlySet<string>;
 }
 
 export class OwnedContainers {
   readonly #client: EngineClient;
+  readonly #own: OwnContainers;
   readonly #log: Log;
 
-  constructor(client: EngineClient, log: Log = silent) {
+  constructor(client: EngineClient, own: OwnContainers, log: Log = silent) {
     this.#client = client;
+    this.#own = own;
     this.#log = log;
   }
 
@@ -64,7 +83,7 @@ export class OwnedContainers {
     await this.#remove(earlier, 'of an earlier lease');
   }
 
-  /** Removes those of processes that have ended. */
+  /** Removes those of processes that have ended, and of this one those that belong to no run. */
   async sweep(signal?: AbortSignal): Promise<void> {
     const found = await listContainers(this.#client, [labels.owner], signal);
     const verdicts = new Map<string, ReturnType<typeof judgeOwner>>();
@@ -73,11 +92,14 @@ export class OwnedContainers {
       verdicts.set(owner, verdict);
       return verdict;
     };
+    const { owner: self, open } = this.#own;
     const abandoned = found.filter((each) => {
-      const verdict = judge(each.labels[labels.owner] ?? '');
+      const owner = each.labels[labels.owner] ?? '';
+      if (owner === self) return !open.has(each.name);
+      const verdict = judge(owner);
       return verdict === 'ended' || (verdict === 'rebooted' && !each.isRunning);
     });
-    await this.#remove(abandoned, 'of a worker that has ended');
+    await this.#remove(abandoned, 'of a worker or a run that has ended');
   }
 
   sweeps(everyMs: number, isAvailable: () => boolean): Service {
