@@ -38,6 +38,10 @@ it('A pool that is closed, and one that has no connection left in time, are lost
   expect([late, closed].map(isConnectionLoss)).toEqual([true, true]);
 });
 
+it.each(['ENETUNREACH', 'EAI_AGAIN'])('A network that is not up yet (%s) is a lost connection', (code) => {
+  expect(isConnectionLoss(Object.assign(new Error('connect or getaddrinfo'), { code }))).toBe(true);
+});
+
 it('A statement that the server rejects is no lost connection', async () => {
   const client = new Client(config);
   await client.connect();

@@ -139,7 +139,18 @@ const lostMessages = new Set([
   'Client was closed and is not queryable',
   poolClosed,
 ]);
-const lostSocket = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENOTFOUND']);
+const lostSocket = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOENT',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  // the server of names does not answer
+  'EAI_AGAIN',
+]);
 
 /**
  * Whether the database could not be reached, rather than rejected the statement. Decided by SQLSTATE or errno, and by pg's
