@@ -126,3 +126,16 @@ it('a job with 50,000 waiting tokens is imported, and one with more is refused b
   const ran = await on.run();
   expect([ran.code, ran.stderr]).toEqual([1, expect.stringContaining('p/backlog: has 50001 waiting tokens')]);
 });
+
+it('a tenant whose engine is older than imports is named, with the remedy', async () => {
+  await on.source.project('p');
+  await on.source.job({ project: 'p', name: 'job', tasks: [{ name: 'a' }] });
+  on.onImport = () => {
+    throw new Broken(404);
+  };
+  const ran = await on.run();
+  expect([ran.code, ran.stderr]).toEqual([
+    1,
+    expect.stringContaining('tenant default cannot import; upgrade it first'),
+  ]);
+});
