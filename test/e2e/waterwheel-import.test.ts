@@ -30,7 +30,10 @@ let client: Waterwheel;
 let source: WaterwheelDatabase;
 let made: Installation;
 beforeAll(async () => {
-  [product, source] = await Promise.all([startProduct(), makeWaterwheelDatabase()]);
+  [product, source] = await Promise.all([
+    startProduct({ env: { MILLRACE_DOCKER_HOST: 'unix:///nonexistent/docker.sock' } }),
+    makeWaterwheelDatabase(),
+  ]);
   client = waterwheel(product);
   made = await fillInstallation(source);
   await source.schedulerSeen(5);

@@ -12,9 +12,10 @@ const count = z
   .int()
   .min(1)
   .max(2 ** 31 - 2);
-/** Tokens of one job. With the largest document they fit into a body. */
+/** Tokens of one job. A body may have 200,000 values, and each token takes two. */
 export const maxTokens = 50_000;
 const maxMarks = 1_000;
+const maxTasks = 2_000;
 export const maxEntries = 1_000;
 export const maxJobs = 1_000;
 export const maxRetries = 50_000;
@@ -26,6 +27,19 @@ const project = z.strictObject({
   description: z.string().max(maxDescription).default(''),
   config: projectConfig.optional(),
 });
+
+const tokensOfTask = z.strictObject({
+  task: z.string(),
+  instants: z.array(instant).max(maxTokens),
+  counts: z.array(count).max(maxTokens).describe('for each of the instants'),
+});
+
+function rejectExcess({ value, issues }: z.core.ParsePayload<z.output<typeof tokensOfTask>[]>): void {
+  const fail = (message: string): void => void issues.push({ code: 'custom', input: value, message });
+  if (value.some(({ instants, counts }) => instants.length !== counts.length)) fail('needs one count for each instant');
+  const total = value.reduce((sum, { instants }) => sum + instants.length, 0);
+  if (total > maxTokens) fail(`has ${total} tokens, at most ${maxTokens} are allowed`);
+}
 
 /** `overwrite`: also what was changed here. */
 const how = { dry_run: z.boolean().default(false), overwrite: z.boolean().default(false) };
@@ -67,11 +81,12 @@ export const importEndpoints = endpoints({
       document: z.string().max(bodyBytes).describe('the job document as JSON, with its uuid'),
       resume: z.boolean().describe('whether the start unpauses it'),
       keep_resume: z.boolean().default(false).describe('an earlier import of the job has said whether to `resume`'),
+      outlook: z.boolean().default(false).describe('of a dry run: say what the start would cause'),
       leave_missing: z.boolean().default(false).describe('leave out references to jobs that do not exist yet'),
       triggers: z
         .array(z.strictObject({ name: z.string(), earliest: instant.nullable(), latest: instant.nullable() }))
         .max(maxMarks),
-      tokens: z.array(z.strictObject({ task: z.string(), instant, count })).max(maxTokens),
+      tokens: z.array(tokensOfTask).max(maxTasks).check(rejectExcess),
     }),
     answer: z.object({
       id,
@@ -85,7 +100,6 @@ export const importEndpoints = endpoints({
       /** References that were left out. */
       missing: z.array(fault),
       warnings: z.array(fault),
-      /** Of a dry run: what the start would cause now. */
       outlook: outlook.optional(),
     }),
   },

@@ -44,7 +44,11 @@ export async function importJob(input: Input<Endpoint>, ctx: ApiContext): Promis
   const answer = await recordUnlessDry(ctx, { dryRun: body.dry_run, caller }, (tx, who) =>
     write(tx, { body, id, definition, warnings, digest, ...who }),
   );
-  if (body.dry_run) return { ...answer, ...(await forecast(ctx, { body, definition }, answer, request.signal)) };
+  if (body.dry_run) {
+    return body.outlook
+      ? { ...answer, ...(await forecast(ctx, { body, definition }, answer, request.signal)) }
+      : answer;
+  }
   if (answer.outcome === 'created' || answer.outcome === 'changed') sendHints(ctx, answer.id);
   return answer;
 }
@@ -97,7 +101,10 @@ async function writeParts(
   const document = isWritten ? await writeDocument(tx, draft) : undefined;
   if (document === undefined) await lockTriggers(tx, id);
   const triggers = await writeMarks(tx, id, body.triggers);
-  const tokens = await writeTokens(tx, id, body.tokens);
+  const counts = body.tokens.flatMap(({ task, instants, counts: n }) =>
+    instants.map((instant, i) => ({ task, instant, count: n[i] ?? 0 })),
+  );
+  const tokens = await writeTokens(tx, id, counts);
   const resumes = body.keep_resume ? (row?.resume ?? body.resume) : body.resume;
   // of a document that stays, the note says which version the import wrote
   await noteImport(tx, { job: id, version: document?.version ?? row?.importedVersion ?? 1, digest, resume: resumes });

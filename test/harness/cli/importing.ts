@@ -5,8 +5,15 @@ import { makeTenantApi, type TenantApi } from '../tenant-api.ts';
 import { makeWaterwheelDatabase, type WaterwheelDatabase } from '../waterwheel-database.ts';
 import { type Ran, shell, type ShellOptions, startLocalServer } from './shell.ts';
 
-/** The connection breaks: the client gets no answer. */
-export class Broken extends Error {}
+/** Something before the tenant answers with this status; by default a proxy whose connection broke. */
+export class Broken extends Error {
+  readonly status: number;
+
+  constructor(status = 502) {
+    super(`answered with ${status}`);
+    this.status = status;
+  }
+}
 
 /** A row that imports write, without its own ids and times. */
 export type ImportedRow = {
@@ -43,7 +50,7 @@ export class Importing {
         onImport('after', path);
         return answer;
       } catch (error) {
-        if (error instanceof Broken) return new Response('the connection broke', { status: 502 });
+        if (error instanceof Broken) return new Response(error.message, { status: error.status });
         throw error;
       }
     };

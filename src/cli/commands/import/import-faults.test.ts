@@ -110,3 +110,32 @@ describe('source with faults', () => {
     }
   });
 });
+
+it('a job with 50,000 waiting tokens is imported, and one with more is refused by name', async () => {
+  await on.source.project('p');
+  const job = await on.source.job({ project: 'p', name: 'backlog', tasks: [{ name: 'a', threshold: 2 }] });
+  const fill = (from: number, to: number): Promise<number> =>
+    on.source.db.exec(sql`
+      insert into token (task_id, trigger_datetime, count, state)
+      select task.id, '2026-01-01T00:00:00Z'::timestamptz + n * interval '1 minute', 1, 'waiting'
+        from task, generate_series(${from}::integer, ${to}::integer) as n
+       where task.job_id = ${job}`);
+  await fill(1, 50_000);
+  expect((await on.report()).jobs).toMatchObject([{ outcome: 'created', tokens: 50_000 }]);
+  await fill(50_001, 50_001);
+  const ran = await on.run();
+  expect([ran.code, ran.stderr]).toEqual([1, expect.stringContaining('p/backlog: has 50001 waiting tokens')]);
+});
+
+it('a tenant whose engine is older than imports is named, with the remedy', async () => {
+  await on.source.project('p');
+  await on.source.job({ project: 'p', name: 'job', tasks: [{ name: 'a' }] });
+  on.onImport = () => {
+    throw new Broken(404);
+  };
+  const ran = await on.run();
+  expect([ran.code, ran.stderr]).toEqual([
+    1,
+    expect.stringContaining('tenant default cannot import; upgrade it first'),
+  ]);
+});

@@ -8,6 +8,7 @@ import type { z } from 'zod';
 import type { TenantEndpoints } from '../../../api/endpoints.ts';
 import { type Fault, MillraceError } from '../../../errors.ts';
 import { CallFailed } from '../../../http/client.ts';
+import { groupBy } from '../../../kernel/group-by.ts';
 import { hasPart } from '../jobs/documents.ts';
 import { inOrder } from '../jobs/order.ts';
 import { count } from '../../print/output.ts';
@@ -88,12 +89,13 @@ async function importJob(
     resume: !paused,
     // pausing all jobs is how one stops Waterwheel from firing, and says nothing about any of them
     keep_resume: options.start || plan.jobs.every((job) => job.paused),
+    outlook: options.dryRun,
     leave_missing: leaveMissing,
     triggers: triggers.map(({ name, earliest, latest }) => ({ name, earliest: wire(earliest), latest: wire(latest) })),
-    tokens: (tokens?.tokens ?? []).map(({ task, instant, count: n }) => ({
+    tokens: [...groupBy(tokens?.tokens ?? [], ({ task }) => task)].map(([task, some]) => ({
       task,
-      instant: instant.toISOString(),
-      count: n,
+      instants: some.map(({ instant }) => instant.toISOString()),
+      counts: some.map(({ count: n }) => n),
     })),
   };
   try {
