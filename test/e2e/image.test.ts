@@ -26,7 +26,7 @@ const confined = ['--read-only', '--tmpfs', '/tmp', '--cap-drop', 'ALL', '--secu
 const common = ['--detach', '--network', 'host', ...confined];
 
 describe.skipIf(!needs('docker') || !needs('busybox'))('the image', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-secrets-'));
+  let folder: string;
   let engine: EngineProcess;
 
   const docker = (...args: string[]): Promise<string> => engine.docker(...args);
@@ -62,6 +62,7 @@ describe.skipIf(!needs('docker') || !needs('busybox'))('the image', () => {
   }
 
   beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'millrace-image-'));
     await prepareImage();
     engine = await startDocker();
     await importBaseImage(engine, 'millrace-base');
