@@ -92,3 +92,21 @@ it('of two starts at once, one starts the job, and its retry waits once', async 
   expect(answers.flatMap(({ started }) => started)).toEqual([job]);
   expect(await on.tenant.db.rows(sql`select run_id, attempt from retry`)).toEqual([{ run_id: retry.run, attempt: 2 }]);
 });
+
+it('a job that was started, deleted here and imported again goes on where Waterwheel is now', async () => {
+  const tick = { name: 't', start: '2026-01-01T00:00:00Z', period: '1d' };
+  const tasks = [{ name: 'a', depends: ['trigger/t'] }];
+  const fired = { t: ['2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z'] } as const;
+  const ticking = await on.source.job({ project: 'shop', name: 'ticking', triggers: [tick], tasks, fired });
+  await on.report();
+  await on.report('--start');
+  await on.tenant.call('DELETE /api/jobs/{id}', { params: { id: ticking } });
+  await on.source.db.exec(sql`update trigger set latest_trigger_datetime = '2026-01-09T00:00:00Z'`);
+  expect(outcomesOf(await on.report('--start'))).toMatchObject({ 'shop/ticking': 'conflict' });
+  const again = await on.report('--overwrite');
+  expect(again.jobs.find(({ id }) => id === ticking)).toMatchObject({ outcome: 'created', resumes: true, triggers: 1 });
+  expect((await on.report('--start')).start?.started).toEqual(['shop/ticking']);
+  expect(await on.tenant.call('GET /api/jobs/{id}/triggers', { params: { id: ticking } })).toMatchObject([
+    { latest_trigger_datetime: '2026-01-09T00:00:00.000Z' },
+  ]);
+});
