@@ -160,7 +160,11 @@ function makeGatewayContext(
     speaksForTenant: healthy !== undefined,
     metrics: makeMetrics(telemetry, {
       schedulers: () => schedulerTallies(control, new Date(time.now() - schedulerLifeMs)),
-      launcher: () => readLauncherFigures(control, config.maxBackgroundWorkers),
+      launcher: () =>
+        readLauncherFigures(control, {
+          slotLimit: config.maxBackgroundWorkers,
+          workerLifeMs: leaseTimes(leaseMs).workerLifeMs,
+        }),
       bus: () => readBusFigures(control),
       flows: () => readFlowFigures(control),
     }),

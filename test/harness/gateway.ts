@@ -108,7 +108,7 @@ export function makeTestGateway(fleet: Fleet, loader: Loader = fleet.loader): Te
     speaksForTenant: true,
     metrics: makeMetrics(telemetry, {
       schedulers: async () => [],
-      launcher: () => readLauncherFigures(control, 64),
+      launcher: () => readLauncherFigures(control, { slotLimit: 64, workerLifeMs: 30_000 }),
       bus: () => readBusFigures(control),
       flows: () => readFlowFigures(control),
     }),

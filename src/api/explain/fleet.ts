@@ -67,7 +67,7 @@ function unavailable(
     'runtime_unavailable',
     `the runtime ${runtime} is unavailable on the worker ${workerName(first.worker)}${more}: ${first.reason}`,
     { runtime, queue, workers: away.slice(0, 20).map(({ worker: { id }, reason }) => ({ worker: id, reason })) },
-    'it starts once the runtime answers: workers check every 10 s',
+    'it starts once the runtime answers: workers check every 2 s',
   );
 }
 

@@ -10,7 +10,8 @@ beforeAll(async () => {
 });
 afterAll(() => control.close());
 
-const scrape = async (): Promise<string[]> => launcherMetrics(await readLauncherFigures(control.db, 64)).split('\n');
+const scrape = async (): Promise<string[]> =>
+  launcherMetrics(await readLauncherFigures(control.db, { slotLimit: 64, workerLifeMs: 30_000 })).split('\n');
 
 interface LaunchFacts {
   readonly state: string;
@@ -92,4 +93,22 @@ it('metrics count a STARTED tenant with a silent host as not running, without a 
     insert into scheduler (tenant_id, host_id, order_no, id, engine, phase, code, reason, changed_at, beat_at)
     values (${ended}, ${hostId}, 5, ${newId()}, '1', 'ended', 'unreachable', 'lost', now(), now())`);
   expect(await scrape()).toContain('millrace_tenants_not_running{reason="unreachable"} 1');
+});
+
+it('metrics count workers alive by the runtimes that they have, and by those that do not answer', async () => {
+  const worker = (places: number, beatAt: string, runtimes: string, unavailable: object): Promise<unknown> =>
+    control.db.exec(sql`
+      insert into worker (id, incarnation, name, addr, version, places, running, runtimes, unavailable, queues, first_seen_at, beat_at)
+      values (${newId()}, 1, 'w', '', '1', ${places}, 0, ${runtimes.split(' ')}, ${JSON.stringify(unavailable)}::jsonb, '{}', now(),
+              ${beatAt}::timestamptz)`);
+  await worker(8, 'infinity', 'none docker', {});
+  await worker(8, 'infinity', 'none', { docker: 'it does not answer' });
+  await worker(0, 'infinity', 'none docker', {});
+  await worker(8, '-infinity', 'none docker', {});
+  const lines = await scrape();
+  expect(lines.filter((line) => line.startsWith('millrace_workers'))).toEqual([
+    'millrace_workers{runtime="docker"} 1',
+    'millrace_workers{runtime="none"} 2',
+    'millrace_workers_unavailable{runtime="docker"} 1',
+  ]);
 });

@@ -1,5 +1,5 @@
 /**
- * Metrics of the launcher in the text format of Prometheus: tenants by state, slots, hosts and launchers. They are read from the
+ * Metrics of the launcher in the text format of Prometheus: tenants by state, slots, hosts, launchers, and workers by runtime. They are read from the
  * control database at each scrape, and only for root's key.
  */
 import { type Db, sql } from '../../kernel/sql.ts';
@@ -18,10 +18,21 @@ export type LauncherFigures = {
   hosts: { readonly alive: number; readonly leaving: number; readonly silent: number };
   launchers: { readonly active: number; readonly standby: number };
   slots: { readonly limit: number; readonly taken: number; readonly waiting: number };
+  /** Workers alive by the runtimes that they have, and by those that are not available on them now. */
+  workers: {
+    readonly serving: Readonly<Record<string, number>>;
+    readonly unavailable: Readonly<Record<string, number>>;
+  };
 };
 
-/** `slotLimit`: the limit if none is stored in the control database. */
-export function readLauncherFigures(db: Db, slotLimit: number): Promise<LauncherFigures> {
+export interface FigureOptions {
+  /** The limit if none is stored in the control database. */
+  readonly slotLimit: number;
+  /** How long a worker may be silent before it counts as gone. */
+  readonly workerLifeMs: number;
+}
+
+export function readLauncherFigures(db: Db, { slotLimit, workerLifeMs }: FigureOptions): Promise<LauncherFigures> {
   return db.one<LauncherFigures>(sql`
     with tenants as (
       select tenant.name, coalesce(launch.state, 'ENABLED') as state, launch.failures, launch.order_no,
@@ -33,6 +44,11 @@ export function readLauncherFigures(db: Db, slotLimit: number): Promise<Launcher
         left join launch on launch.tenant_id = tenant.id
         left join host on host.id = launch.host_id and (launch.ordered or launch.ending)
         left join scheduler report on report.tenant_id = tenant.id and report.order_no = launch.order_no
+    ),
+    alive as (
+      select runtimes, unavailable
+        from worker
+       where places > 0 and beat_at > clock_timestamp() - ${workerLifeMs} * interval '1 millisecond'
     )
     select (select coalesce(json_object_agg(state, n), '{}')
               from (select state, count(*)::integer as n from tenants group by state) as by_state) as tenants,
@@ -56,11 +72,18 @@ export function readLauncherFigures(db: Db, slotLimit: number): Promise<Launcher
              'limit', coalesce((select value::integer from setting
                                  where name = 'max_background_workers' and value ~ '^[0-9]{1,6}$'), ${slotLimit}::integer),
              'taken', (select count(*) from slot where granted_at is not null),
-             'waiting', (select count(*) from slot where granted_at is null)) as slots`);
+             'waiting', (select count(*) from slot where granted_at is null)) as slots,
+           json_build_object(
+             'serving', (select coalesce(json_object_agg(kind, n order by kind), '{}')
+                           from (select kind, count(*)::integer as n
+                                   from alive, unnest(runtimes) as kind group by kind) as by_kind),
+             'unavailable', (select coalesce(json_object_agg(kind, n order by kind), '{}')
+                               from (select kind, count(*)::integer as n
+                                       from alive, jsonb_object_keys(unavailable) as kind group by kind) as by_kind)) as workers`);
 }
 
 export function launcherMetrics(figures: LauncherFigures): string {
-  const { tenants, notRunning, schedulers, hosts, launchers, slots } = figures;
+  const { tenants, notRunning, schedulers, hosts, launchers, slots, workers } = figures;
   const of = (value: number | undefined): number => value ?? 0;
   const lines = [
     ...gauge(
@@ -83,6 +106,13 @@ export function launcherMetrics(figures: LauncherFigures): string {
     ]),
     ...headOf('slots_limit', 'gauge', 'max_background_workers'),
     `millrace_slots_limit ${slots.limit}`,
+    ...gauge('workers', 'Workers that take tasks of a runtime', 'runtime', Object.entries(workers.serving)),
+    ...gauge(
+      'workers_unavailable',
+      'Workers that would take tasks of a runtime if what executes them answered',
+      'runtime',
+      Object.entries(workers.unavailable),
+    ),
     ...headOf('scheduler_starts_total', 'counter', 'Orders to start the scheduler of a tenant'),
     ...schedulers.map(({ tenant, starts }) => `millrace_scheduler_starts_total{tenant="${escaped(tenant)}"} ${starts}`),
     ...headOf('scheduler_failures', 'gauge', 'Failures of a scheduler in a row; 0 after a minute without one'),

@@ -15,6 +15,7 @@ const figures = {
   hosts: { alive: 1, leaving: 0, silent: 0 },
   launchers: { active: 1, standby: 0 },
   slots: { limit: 64, taken: 3, waiting: 0 },
+  workers: { serving: { none: 1 }, unavailable: {} },
 };
 
 it('metrics include this process, and the schedulers of all processes per tenant', async () => {

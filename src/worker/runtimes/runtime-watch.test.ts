@@ -44,7 +44,7 @@ async function startWorker(incarnation = 1): Promise<void> {
     pollMs: 100,
     drainMs: 30_000,
     runtimes: (identity) => [none, detachedRuntime(folder, identity)],
-    runtimeTimes: { checkMs: 20, answerMs: 2_000 },
+    runtimeTimes: { checkMs: 20, recheckMs: 20, answerMs: 2_000 },
   });
   await worker.start();
 }

@@ -19,11 +19,13 @@ import { printable } from '../../kernel/text/printable.ts';
 export interface RuntimeTimes {
   /** The interval between two checks of a runtime. */
   readonly checkMs: number;
+  /** The same while it is unavailable. */
+  readonly recheckMs: number;
   /** The timeout of a check. The worker's start waits for the first checks at most this long. */
   readonly answerMs: number;
 }
 
-export const runtimeTimes: RuntimeTimes = { checkMs: 10_000, answerMs: 5_000 };
+export const runtimeTimes: RuntimeTimes = { checkMs: 10_000, recheckMs: 2_000, answerMs: 5_000 };
 
 export interface RuntimeWatchOptions {
   readonly runtimes: readonly Runtime[];
@@ -113,7 +115,11 @@ export class RuntimeWatch implements Service {
     );
     if (this.#isOver) return;
     this.#note(watched, reason === undefined ? undefined : printable(reason, maxReasonChars));
-    watched.timer = setTimeout(() => void this.#checkRepeatedly(watched), this.#options.times.checkMs);
+    const { checkMs, recheckMs } = this.#options.times;
+    watched.timer = setTimeout(
+      () => void this.#checkRepeatedly(watched),
+      watched.reason === undefined ? checkMs : recheckMs,
+    );
   }
 
   async #findReason(watched: Watched): Promise<string | undefined> {
