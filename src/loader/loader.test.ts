@@ -114,7 +114,7 @@ describe('loader', () => {
     'the loader does not serve a tenant whose version was recorded without its migrations: %s',
     async (change, detail) => {
       const database = await makeInstalledTenant();
-      const { name } = await register(`unfit ${detail.length}`, database);
+      const { name } = await register(`unfit ${newId()}`, database);
       await withClient(database.address, (client) => client.query(change));
       const refused = await opened(fleet.newLoader(), name).catch((error: unknown) => error);
       const sentence = `the database of tenant ${name} cannot be used: its schema does not match engine ${engineVersion}: `;
