@@ -25,7 +25,7 @@ import { Loader } from '../loader/loader.ts';
 import { type Address, addressOfUrl, onDatabase } from '../postgres/address.ts';
 import { clock } from '../postgres/clock.ts';
 import { ConnectionBudget } from '../postgres/pool/connection-budget.ts';
-import { outlast } from '../postgres/wait-for-server.ts';
+import { retryUntilServerAnswers } from '../postgres/wait-for-server.ts';
 import { openPool } from '../postgres/pool/pool.ts';
 import { WakeHub } from '../postgres/wake.ts';
 
@@ -90,8 +90,8 @@ export async function openInstallation(options: InstallationOptions): Promise<In
   const ticking = clock(control, time, (error) => log.debug({ err: error }, 'measuring the clock failed'));
   const elsewhere = clockElsewhere(options);
   const [connections] = await Promise.all([
-    outlast(() => connectionsOf(control)),
-    outlast(() => ticking.start()),
+    retryUntilServerAnswers(() => connectionsOf(control)),
+    retryUntilServerAnswers(() => ticking.start()),
     hub.service.start(),
     elsewhere?.start(),
   ]);

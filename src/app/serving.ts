@@ -1,4 +1,4 @@
-/** The `api` role: the gateway with its desks, its listener, and its heartbeat in the control database. */
+/** Serves the API, in `api` and `up`: the gateway with its desks, its listener, and its heartbeat in the control database. */
 import { createHash } from 'node:crypto';
 import { everyone } from '../contract/channels.ts';
 import { tenantEndpoints } from '../api/endpoints.ts';

@@ -19,9 +19,9 @@ import type { Loader, OpenTenant } from '../loader/loader.ts';
 import { type ServedTimes, usualTimes } from '../loader/served/served-tenant.ts';
 import { type ListedTenant, ServedTenants } from '../loader/served/served-tenants.ts';
 import type { WakeHub } from '../postgres/wake.ts';
-import { outlast } from '../postgres/wait-for-server.ts';
+import { retryUntilServerAnswers } from '../postgres/wait-for-server.ts';
 import { mayRun } from '../runtimes/local-tasks.ts';
-import { type MemberView, withoutFunctions } from './emit.ts';
+import { type MemberView, withoutFunctions } from './choose-owner.ts';
 import { Calls } from './functions/calls.ts';
 import type { HostedFunctions } from './functions/hosted.ts';
 import { Members } from './members.ts';
@@ -114,7 +114,11 @@ class RunningConductor {
     const hosting = functions.service === undefined ? [] : [functions.service];
     this.service = all('conductor', [
       ...hosting,
-      { name: 'registration', start: () => outlast(() => this.#members.beat(), signal), stop: () => this.#leave() },
+      {
+        name: 'registration',
+        start: () => retryUntilServerAnswers(() => this.#members.beat(), signal),
+        stop: () => this.#leave(),
+      },
       every(beatEveryMs, 'beat', () => this.#members.beat(), this.#onError('beating')),
       this.#tenants.service,
       {

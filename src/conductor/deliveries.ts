@@ -161,7 +161,7 @@ function deliveredOf({ id, execution }: FlowMessage, ended: Exclude<LetterEnd, {
 const storedDetail = 'it is stored, and takes effect once a conductor takes it';
 
 export function acceptedOf({ id, execution }: FlowMessage, outcome: AcceptOutcome | undefined): Delivered {
-  if (outcome === undefined) throw new MillraceError('internal', 'the engine did not say what became of a message');
+  if (outcome === undefined) throw new MillraceError('internal', 'the engine returned no outcome for a message');
   switch (outcome.kind) {
     case 'accepted':
       return { id, execution, outcome: 'accepted', detail: storedDetail };

@@ -7,7 +7,7 @@ import type { FlowMessage } from '../contract/flow-messages.ts';
 import type { Execution, FlowEngine, FlowRun, HostedCall, PutResult } from '../contract/flows.ts';
 import { checkpoint } from './checkpoints.ts';
 import type { DueTimers } from './due-timers.ts';
-import { hostsOf, type MemberView } from './emit.ts';
+import { hostsOf, type MemberView } from './choose-owner.ts';
 import type { Calls } from './functions/calls.ts';
 import type { CallOutcome } from './functions/hosted.ts';
 import { functionsCalled } from './telemetry.ts';

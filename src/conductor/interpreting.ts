@@ -14,7 +14,7 @@ import { checkpoint } from './checkpoints.ts';
 import type { Item } from './commit-lanes.ts';
 import type { Mailbox } from './mailbox.ts';
 
-/** `budgetMs`: a neighbour in the same process waits for so long at most. 200 inner messages usually take 2 ms. */
+/** `budgetMs`: the longest time for which one message keeps other tenants waiting. 200 inner messages usually take 2 ms. */
 const messageLimits = { budgetMs: 100, maxMessages: 200 } as const;
 
 export interface InterpretingOptions {

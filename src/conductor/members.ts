@@ -19,7 +19,7 @@ import { newId } from '../kernel/id.ts';
 import { machine } from '../kernel/process/machine.ts';
 import { isProcessRunning } from '../kernel/process/process-stat.ts';
 import type { Db } from '../kernel/sql.ts';
-import type { MemberView } from './emit.ts';
+import type { MemberView } from './choose-owner.ts';
 
 export interface MembersOptions {
   readonly control: Db;

@@ -13,13 +13,13 @@ import { Bell } from '../kernel/bell.ts';
 import { loop, type Service } from '../kernel/service.ts';
 import { runningTime } from '../kernel/time.ts';
 import { type DueTimers, timerLimits } from './due-timers.ts';
-import { type MemberView, memberOf } from './emit.ts';
+import { type MemberView, memberOf } from './choose-owner.ts';
 
 const inboxEveryMs = 2_000;
 const inboxPage = 1_000;
 /** Messages of the inbox in memory. */
 const maxTaken = 10_000;
-/** After a page of so many messages more may be waiting, although the page was not full: large messages make short pages. */
+/** A page with at least so many messages may not be the last one: large messages fill a page by their bytes. */
 const longPage = 10;
 const takeoverPage = 500;
 /** Hints may come often. */

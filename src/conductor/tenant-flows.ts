@@ -20,7 +20,7 @@ import { checkpoint } from './checkpoints.ts';
 import { Deliveries, deliveryLimits } from './deliveries.ts';
 import { Dispatch } from './dispatch.ts';
 import { DueTimers, timerMessage } from './due-timers.ts';
-import type { MemberView } from './emit.ts';
+import type { MemberView } from './choose-owner.ts';
 import { Fetching } from './fetching.ts';
 import type { Calls } from './functions/calls.ts';
 import { Interpreting } from './interpreting.ts';

@@ -1,5 +1,5 @@
 /**
- * The middle of a tenant's flows: interprets ready mailboxes in the tenant's turn, sends results in puts, and judges their outcome.
+ * Interprets a tenant's ready mailboxes in its turn, commits the results, and handles the outcome of each commit.
  *
  * | outcome of a commit | the mailbox | its letters |
  * |---|---|---|
@@ -15,7 +15,7 @@ import type { FlowMessage } from '../contract/flow-messages.ts';
 import { type Backoff, delayMs } from '../kernel/backoff.ts';
 import { commitLimits, CommitLanes, type Committed, type Item, type ItemOutcome } from './commit-lanes.ts';
 import type { Dispatch } from './dispatch.ts';
-import { type MemberView, ownerOf } from './emit.ts';
+import { type MemberView, ownerOf } from './choose-owner.ts';
 import { type Interpreting, needsPut } from './interpreting.ts';
 import type { LetterEnd, Mailbox } from './mailbox.ts';
 import type { Mailboxes } from './mailboxes.ts';

@@ -31,7 +31,7 @@ export interface ControlRetention {
 export function controlRetention(options: ControlRetention): Service {
   const { control, time, log } = options;
   const onError = (error: unknown): void =>
-    log.warn({ err: error }, 'what is old in the control database could not be removed; trying again');
+    log.warn({ err: error }, 'removing old rows of the control database failed, retrying');
   const forget = async (): Promise<void> => {
     await forgetClaimants(control, new Date(time.now() - claimantAgeMs));
   };

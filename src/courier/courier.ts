@@ -2,7 +2,7 @@
  * A courier: a process that delivers the events of all tenants. It opens a tenant's engine for that, which does the work
  * (`engine.bus.courier`); the courier decides when an engine runs, and gives it the only way out (`outbound.ts`).
  *
- * 1. It registers in the control database and beats every 2 s, with its counters for metrics.
+ * 1. It registers in the control database and sends a heartbeat every 2 s, every other time with its counters for metrics.
  * 2. It serves the tenants that are on and have subscribers (`loader/served/`), any number of couriers beside each other.
  * 3. It looks whether the processes of other couriers on its machine are gone; the errands of those return at once.
  * 4. When a tenant changes, its service stops within 3 s, before the loader closes its connections.
@@ -29,7 +29,7 @@ import type { Loader } from '../loader/loader.ts';
 import { type ServedTimes, usualTimes } from '../loader/served/served-tenant.ts';
 import { ServedTenants } from '../loader/served/served-tenants.ts';
 import type { WakeHub } from '../postgres/wake.ts';
-import { outlast } from '../postgres/wait-for-server.ts';
+import { retryUntilServerAnswers } from '../postgres/wait-for-server.ts';
 import type { CourierOutbound } from './outbound.ts';
 import { CourierTallies } from './tallies.ts';
 
@@ -79,7 +79,11 @@ class RunningCourier {
     this.#tallies = new CourierTallies(options.telemetry);
     this.#tenants = this.#makeTenants();
     this.service = all('courier', [
-      { name: 'registration', start: () => outlast(() => this.#beat(), options.signal), stop: () => this.#leave() },
+      {
+        name: 'registration',
+        start: () => retryUntilServerAnswers(() => this.#beat(), options.signal),
+        stop: () => this.#leave(),
+      },
       every(beatEveryMs, 'beat', () => this.#beat(), this.#onError('beating')),
       { name: 'outbound', start: async () => {}, stop: async () => options.outbound.close() },
       this.#tenants.service,

@@ -93,9 +93,9 @@ export interface Errands {
 export const errandTimes = {
   /** Between two beats, while something is held. */
   beatMs: 2_000,
-  /** An errand that its living worker has not named for so long comes back: two beats may fail. */
+  /** A held errand that its worker has not named in its heartbeats for this time is returned: two heartbeats may fail. */
   unnamedMs: 5_000,
-  /** A worker that has been silent for so long loses everything: four beats may fail. */
+  /** A worker that has been silent for this time loses all its errands: four heartbeats may fail. */
   silentMs: 10_000,
   /** Between two looks for silent workers. */
   scrubMs: 5_000,
@@ -104,6 +104,6 @@ export const errandTimes = {
 export const errandLimits = {
   /** Losses in a row, without progress, after which an errand is poisoned. */
   mostLosses: 5,
-  /** A reason is cut to so many characters. */
+  /** The maximum length of a stored reason, in characters. */
   reasonChars: 1_000,
 } as const;

@@ -11,7 +11,7 @@
  * 3. Such a look is due every ten seconds in any case: the numbers begin anew where a backup was restored.
  */
 
-/** What an acquire is told. */
+/** The input of one acquire. */
 export interface Start {
   /** It begins after this number. */
   readonly floor: number;
@@ -19,7 +19,7 @@ export interface Start {
   readonly horizon: string | null;
 }
 
-/** What an acquire saw. */
+/** The result of one acquire. */
 export interface Sight {
   /** The number of the last errand that it took; null: none. */
   readonly lastId: number | null;

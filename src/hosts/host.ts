@@ -23,7 +23,7 @@ import { LogThrottle } from '../kernel/log-throttle.ts';
 import type { Telemetry } from '../kernel/telemetry.ts';
 import { runningTime } from '../kernel/time.ts';
 import type { Address } from '../postgres/address.ts';
-import { outlast } from '../postgres/wait-for-server.ts';
+import { retryUntilServerAnswers } from '../postgres/wait-for-server.ts';
 import type { ConnectionBudget } from '../postgres/pool/connection-budget.ts';
 import type { WakeHub } from '../postgres/wake.ts';
 import { Attempts } from './attempts.ts';
@@ -155,7 +155,11 @@ class RunningHost {
     });
     this.service = all('host', [
       // stopped last: without beats, the host would be taken for lost while its schedulers take their time to stop
-      { name: 'registration', start: () => outlast(() => this.#register(), options.signal), stop: () => this.#leave() },
+      {
+        name: 'registration',
+        start: () => retryUntilServerAnswers(() => this.#register(), options.signal),
+        stop: () => this.#leave(),
+      },
       every(beatEveryMs, 'beat', () => this.#beat(), this.#onError('beating')),
       // apart from the host's beat: a locked row of a scheduler must not make the host look lost
       every(beatEveryMs, 'beats of schedulers', () => this.#beatSchedulers(), this.#onError('beating for schedulers')),

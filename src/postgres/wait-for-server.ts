@@ -7,7 +7,7 @@ import { persist, reconnect } from '../kernel/backoff.ts';
 
 const longestMs = 60_000;
 
-export function outlast<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+export function retryUntilServerAnswers<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   const lastMs = performance.now() + longestMs;
   return persist(work, {
     backoff: reconnect,

@@ -1,5 +1,5 @@
 /**
- * Dispatch: sends hints about ready runs. A sweep every second sends them again, in case a wake-up was lost, and sends workers
+ * Dispatch: sends hints about ready runs. A sweep sends them again every second, or every three while nothing runs, in case a wake-up was lost, and sends workers
  * the cancellations of their runs.
  */
 import { checkpoint } from './checkpoints.ts';

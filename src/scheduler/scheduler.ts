@@ -1,6 +1,6 @@
 /**
  * A tenant's scheduler: starts and stops its processors (triggers, updates, tokens, progress, dispatch) and its background
- * work (catch-up, backfills, retention, vacuum, the history of lag) as services, and publishes its status every second.
+ * work (catch-up, backfills, retention, vacuum, outbox, work for conductors, the history of lag) as services, and publishes its status every second.
  */
 import { lagSampleMs, sampleLag } from '../bus/lag.ts';
 import type { EngineContext } from '../contract/context.ts';

@@ -1,6 +1,6 @@
 /** Statements about errands for people: pages by queue and key, and the names of the subscribers that they work for. */
 import type { ErrandQueue, ErrandState } from '../../errands/contract.ts';
-import { holdOf, pendingErrands, shownState } from '../../errands/shown.ts';
+import { holdOf, pendingErrands, displayedState } from '../../errands/displayed.ts';
 import { allOf, type Db, type Sql, sql } from '../../kernel/sql.ts';
 
 export type ErrandRow = {
@@ -38,7 +38,7 @@ export function listErrands(db: Db, { queue, state, after, limit }: ErrandPage):
   if (state !== undefined) conditions.push(sql`e.state = ${state === 'pending' ? 'r' : stateLetters[state]}::"char"`);
   if (after !== undefined) conditions.push(sql`(e.queue, e.key) > (${after.queue}::text, ${after.key}::text)`);
   return db.rows<ErrandRow>(sql`
-    select e.queue, e.key, ${shownState} as state, e.run_at, h.worker, h.taken_at, e.losses, e.attempts, e.reason
+    select e.queue, e.key, ${displayedState} as state, e.run_at, h.worker, h.taken_at, e.losses, e.attempts, e.reason
       from ${state === 'pending' ? pendingErrands : sql`errand e left join lateral (${holdOf}) as h on true`}
      where ${allOf(conditions)}
      order by e.queue, e.key

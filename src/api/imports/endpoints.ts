@@ -1,5 +1,5 @@
 /**
- * Imports from another product: projects, jobs with what their triggers and tokens have come to, stash values, and the start.
+ * Imports from another product: projects, jobs with the positions of their triggers and the counts of their tokens, stash values, and the start.
  * An imported job is paused until its start, so requests may arrive in any order and more than once.
  */
 import { z } from 'zod';

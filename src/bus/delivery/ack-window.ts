@@ -9,7 +9,7 @@ import type { GroupedWrites } from './grouped-writes.ts';
 /** The maximum of accepted batches without an acknowledgement. After a crash, these are sent again. */
 const maxUnacked = 16;
 
-/** `held`: all are stored. `moved`: the reader stands elsewhere, load it again. `over`: this courier does not hold it. */
+/** `held`: all are stored. `moved`: the position of the reader has changed, load it again. `over`: this courier does not hold it. */
 export type Standing = 'held' | 'moved' | 'over';
 
 export class AckWindow {

@@ -107,7 +107,7 @@ function toReplay(row: LoadRow): LoadedReplay {
   };
 }
 
-/** `held`: go on. `moved`: the replay stands elsewhere. `over`: the errand is gone, waits, or belongs to another worker. */
+/** `held`: go on. `moved`: the position of the replay has changed. `over`: the errand is gone, waits, or belongs to another worker. */
 export type StepResult = 'held' | 'moved' | 'over';
 
 export async function settleReplay(

@@ -4,7 +4,7 @@
 -- letter that the receiver has accepted, and which is deleted. p_refused: a dead letter of an event that it refuses. A replay that
 -- has ended loses its errand. One that continues keeps it with the worker, or waits until p_run_at.
 --
--- Readers and the subscriber's health are not touched. Returns `held`: the worker goes on. `moved`: the replay stands elsewhere.
+-- Readers and the subscriber's health are not touched. Returns `held`: the worker goes on. `moved`: the position of the replay has changed.
 -- `over`: there is nothing left to do for this worker.
 --
 -- Locks: subscriber (only with p_refused), replay, errand, the event log.

@@ -16,7 +16,10 @@ afterAll(() => fleet.close());
 
 it.each([
   ['/bus/topics/orders', 'bus'],
+  ['/api/errands', 'bus'],
+  ['/api/errands/retry', 'bus'],
   ['/api/flows', 'flows'],
+  ['/api/flow-schema', 'flows'],
   ['/api/executions/1', 'flows'],
   ['/api/workitems', 'flows'],
   ['/api/jobs', undefined],

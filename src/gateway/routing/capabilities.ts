@@ -9,8 +9,12 @@ type Group = 'bus' | 'flows';
 
 const groups: Readonly<Record<Group, { readonly paths: RegExp; readonly code: ErrorCode; readonly title: string }>> = {
   // 503: publishers keep their events and repeat the request
-  bus: { paths: /^\/bus\//, code: 'no_bus', title: 'no event bus' },
-  flows: { paths: /^\/(api\/(flows|executions|workitems)|answers)(\/|$)/, code: 'not_supported', title: 'no flows' },
+  bus: { paths: /^\/(bus\/|api\/errands(\/|$))/, code: 'no_bus', title: 'no event bus' },
+  flows: {
+    paths: /^\/(api\/(flows|flow-schema|executions|workitems)|answers)(\/|$)/,
+    code: 'not_supported',
+    title: 'no flows',
+  },
 };
 
 /** The group that serves a path; undefined: every engine serves it. */

@@ -82,7 +82,7 @@ function explainUnknown({ name, state }: queries.TenantState, { detail, since }:
   const last = state === null ? '' : `; the last known state is ${state}`;
   return {
     sentence: `The state of ${name} cannot be kept up to date: ${detail}${last}.`,
-    advice: 'see to the server of the control database; everything goes on by itself once it takes writes',
+    advice: 'repair the server of the control database; Millrace continues by itself once it accepts writes',
     facts: { database_fault_since: since.toISOString() },
     namesLauncher: true,
   };
@@ -110,7 +110,7 @@ function explainRetry({ life, tenant }: Ground): Answer {
   const after = failures === null || failures <= 1 ? 'a failure' : `${failures} failures in a row`;
   return {
     sentence: `The scheduler of ${name} is being tried again after ${after}: ${detailOf(tenant)}.`,
-    advice: remedyOf(life, tenant) ?? `see to the cause in the database ${database} and in the log of its host`,
+    advice: remedyOf(life, tenant) ?? `remove the cause in the database ${database} and in the log of its host`,
   };
 }
 
@@ -129,7 +129,7 @@ function explainRunning(
   const but = troubles.length === 0 ? '' : `, but ${troubles.join('; ')}`;
   return {
     sentence: `The scheduler of ${name} runs at version ${version ?? 'unknown'}${where}${but}.`,
-    advice: trouble === null || waitsForLock(trouble) ? null : `see to the cause in the database ${database}`,
+    advice: trouble === null || waitsForLock(trouble) ? null : `remove the cause in the database ${database}`,
   };
 }
 
@@ -225,7 +225,7 @@ const explanations: Readonly<Record<ReasonCode, Explain>> = {
 function explainFailing(tenant: queries.TenantState): Answer {
   return {
     sentence: `The scheduler of ${tenant.name} was ended because a part of it does not work: ${detailOf(tenant)}${nextTry(tenant)}.`,
-    advice: `see to the cause in the database ${tenant.database}; \`millrace tenant restart ${shellWord(tenant.name)}\` tries at once`,
+    advice: `remove the cause in the database ${tenant.database}; \`millrace tenant restart ${shellWord(tenant.name)}\` tries at once`,
   };
 }
 
@@ -235,7 +235,7 @@ function explainHang(tenant: queries.TenantState): Answer {
     sentence: `The scheduler of ${tenant.name} does not do its work: ${detailOf(tenant)}.`,
     advice: waitsForLock(tenant.reason)
       ? null
-      : `see to the cause in the database ${tenant.database}; everything goes on by itself once it is gone`,
+      : `remove the cause in the database ${tenant.database}; the scheduler continues by itself once it is gone`,
   };
 }
 
@@ -250,7 +250,7 @@ function remedyOf(life: Life, tenant: queries.TenantState): string | undefined {
 function seeTo({ reason, database }: queries.TenantState): string {
   return reason?.cause === 'installation_table'
     ? `restore that table in the database ${database}, with the version that its schema is at`
-    : `see to the server of the database ${database}`;
+    : `repair the server of the database ${database}`;
 }
 
 function times({ failures }: queries.TenantState): string {

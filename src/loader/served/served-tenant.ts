@@ -1,7 +1,7 @@
 /**
  * One tenant that a courier or a conductor serves: opens the tenant, runs a service for it, and stops it again.
  *
- * - `resting`: no service. A wake-up, the due time, or a check after 30 s enters `opening`, unless a pause is running.
+ * - `resting`: no service. A wake-up, the due time, or a check after 25 s enters `opening`, unless a pause is running.
  * - `opening`: the loader opens the tenant, and the service starts.
  * - `running`: the service works. It leaves when it has been idle for long enough, fails, or is told to stop.
  * - `stopping`: the service ends its work, within 3 s. Then the pool is closed if nobody else in the process uses it, and it rests.

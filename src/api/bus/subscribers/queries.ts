@@ -1,5 +1,5 @@
 /** Statements that read subscribers with their subscription and how far they have come. */
-import { holdOf, shownState } from '../../../errands/shown.ts';
+import { holdOf, displayedState } from '../../../errands/displayed.ts';
 import { type Db, type Sql, sql } from '../../../kernel/sql.ts';
 
 export type ListedRow = {
@@ -113,7 +113,7 @@ export type ReaderRow = {
 
 export function readReaders(db: Db, subscriber: string): Promise<ReaderRow[]> {
   return db.rows<ReaderRow>(sql`
-    select r.strand, r.pos, r.queued, r.oldest_at, r.attempts, r.sent, r.leased_until, ${shownState} as errand, e.run_at,
+    select r.strand, r.pos, r.queued, r.oldest_at, r.attempts, r.sent, r.leased_until, ${displayedState} as errand, e.run_at,
            e.reason as errand_reason
       from reader r
       left join errand e on e.queue = 'main' and e.key = deliver_key(r.subscriber_id, r.strand)

@@ -98,7 +98,7 @@ function showStash(out: Output, { dry_run: dryRun, stash }: ImportReport): void 
   const parts = [
     `${written} ${dryRun ? 'would be written' : 'written'}`,
     `${unchanged} unchanged`,
-    ...(kept > 0 ? [`${kept} of jobs that are active here kept`] : []),
+    ...(kept > 0 ? [`${kept} kept, because their jobs are active here`] : []),
     ...(skipped > 0 ? [`${skipped} of projects and jobs with conflicts left out`] : []),
   ];
   out.line(`stash: ${parts.join(', ')}`);
@@ -127,6 +127,6 @@ function summary(report: ImportReport): string {
     lines.push('imported jobs are paused until `millrace import waterwheel --start`');
   }
   if (start === null && underWay.length > 0) lines.push(`${count(underWay.length, 'run')} under way in Waterwheel`);
-  if (waterwheel.running) lines.push('Waterwheel still fires: import again once it stands still');
+  if (waterwheel.running) lines.push('Waterwheel still fires: stop it, then import again');
   return lines.join('\n');
 }

@@ -23,7 +23,7 @@ import type { ImportOptions, ImportWork } from './import-work.ts';
 import { countTokens, type JobTokens, planImport } from './plan.ts';
 import { startJobs } from './start-jobs.ts';
 
-/** A scheduler of Waterwheel says that it is there every 20 seconds. */
+/** Schedulers of Waterwheel send a heartbeat every 20 seconds; one that has sent none for this time counts as stopped. */
 const schedulerGoneSeconds = 60;
 
 export async function importWaterwheel(session: Session, options: ImportOptions): Promise<void> {

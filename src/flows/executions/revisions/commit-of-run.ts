@@ -13,7 +13,7 @@ import { launchOf } from './read-message.ts';
 import type { RunDetails } from './run-details.ts';
 import { summaryOf } from './summary.ts';
 
-/** Deltas of so many characters are read without a snapshot. */
+/** No snapshot is written while the deltas since the last one are shorter than this, in characters. */
 const minSnapshotChars = 16 * 1024;
 
 export interface Result {

@@ -9,7 +9,7 @@ export const holdOf: Sql = sql`
    limit 1`;
 
 /** The state of the errand `e` with its hold `h`: s, r, x, or p for pending. */
-export const shownState: Sql = sql`case when h.worker is null then e.state else 'p' end::text`;
+export const displayedState: Sql = sql`case when h.worker is null then e.state else 'p' end::text`;
 
 /** The pending errands `e` with their holds `h`, found from what is held: there may be a million ready ones. */
 export const pendingErrands: Sql = sql`
