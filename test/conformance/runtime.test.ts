@@ -20,10 +20,12 @@ import { testImage } from '../harness/containers/test-image.ts';
 import { needs } from '../harness/services.ts';
 import { makeTask, Recorder } from './task.ts';
 
-type Act = 'succeeds' | 'fails' | 'prints' | 'obeys' | 'ignores';
+type Act = 'succeeds' | 'fails' | 'prints' | 'obeys' | 'ignores' | 'removed';
 interface Started {
   readonly runtime: Runtime;
   readonly stop?: () => Promise<void>;
+  /** Ends all tasks without the runtime, as an operator may do. */
+  readonly endTasks?: () => Promise<void>;
 }
 interface Subject {
   readonly title: string;
@@ -143,7 +145,8 @@ function containers(title: string, engine: () => Promise<EngineProcess>): Subjec
     title,
     graceMs: containerGraceMs,
     async start() {
-      const { host, stop } = await engine();
+      const { host, stop, containers: names, docker } = await engine();
+      const endTasks = async (): Promise<void> => void (await docker('rm', '-f', ...(await names())));
       const runtime = dockerRuntime({
         host,
         environment: process.env,
@@ -152,7 +155,7 @@ function containers(title: string, engine: () => Promise<EngineProcess>): Subjec
         times: { graceMs: containerGraceMs },
         worker: () => ({ worker: 'conformance', incarnation: 1 }),
       });
-      return { runtime, stop };
+      return { runtime, stop, endTasks };
     },
     works: {
       succeeds: shellIn('exit 0'),
@@ -161,15 +164,17 @@ function containers(title: string, engine: () => Promise<EngineProcess>): Subjec
       // podman has no init program here, so the script is the first process and must obey by itself
       obeys: shellIn('trap "exit 9" TERM; echo ready; while :; do sleep 0.05; done'),
       ignores: shellIn('trap "" TERM; echo ready; while :; do sleep 0.05; done'),
+      removed: shellIn('echo ready; exec sleep 60'),
     },
   };
 }
 
 describe.each(subjects)('the runtime $title', ({ start, works, graceMs = usualGraceMs }) => {
   let runtime: Runtime;
-  let stop: (() => Promise<void>) | undefined;
+  let stop: Started['stop'];
+  let endTasks: Started['endTasks'];
   beforeAll(async () => {
-    ({ runtime, stop } = await start());
+    ({ runtime, stop, endTasks } = await start());
     await runtime.service?.start();
   });
   afterAll(async () => {
@@ -231,6 +236,14 @@ describe.each(subjects)('the runtime $title', ({ start, works, graceMs = usualGr
     expect(outcome.state).toBe('failure');
     expect(ms).toBeGreaterThanOrEqual(graceMs - 5);
     expect(ms).toBeLessThan(graceMs + 2_000);
+  });
+
+  when('removed', 'never says success for a task that somebody else has ended', async (work) => {
+    const output = new Recorder();
+    const running = runtime.run(makeTask(work), output, never);
+    await vi.waitFor(() => expect(output.text()).toContain('ready'), { timeout: 5_000, interval: 5 });
+    await endTasks?.();
+    expect((await running).state).not.toBe('success');
   });
 
   when('prints', 'starts nothing when the signal has already aborted', async (work) => {

@@ -186,7 +186,7 @@ describe.skipIf(!needs('docker') || !needs('busybox'))('containers', () => {
       return rows[0]?.task_run_id;
     });
     expect(await client.read(`/api/explain/run/${run}`)).toMatchObject({
-      reasons: [{ code: 'runtime_unavailable', message: textWith('does not exist') }, { code: 'caught_up' }],
+      reasons: [{ code: 'runtime_unavailable', message: textWith('the Docker engine at') }, { code: 'caught_up' }],
     });
     await engine.restart('SIGTERM');
     const [row] = await client.ended(job, day, ['late'], 'success');

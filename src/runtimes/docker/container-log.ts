@@ -1,7 +1,7 @@
 /**
- * Passes a container's output on to the sink, across broken connections. After one, it asks for the output since the last
- * timestamp, and skips as many lines of that timestamp as it has passed on: engines repeat them, and podman's timestamps are whole
- * seconds. While the sink is full nothing is read; the engine then keeps the newest `logFileBytes`.
+ * Passes a container's output on to the sink, across broken connections. After one, it asks for the output since a second before
+ * the last timestamp, and skips what it has passed on. Each stream is in the order of its timestamps, the two together are not. Of the
+ * last timestamp of a stream it skips as many lines as it has passed on, because podman's timestamps are whole seconds. While the sink is full nothing is read; the engine then keeps the newest `logFileBytes`.
  */
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
@@ -9,13 +9,20 @@ import type { Output, StreamName } from '../contract.ts';
 import type { EngineClient } from './engine-client.ts';
 import { type LogFrame, LogFrames } from './log-frames.ts';
 
+/** The last timestamp of a stream, and the number of frames with it. */
+interface Position {
+  stamp: string;
+  passed: number;
+}
+
+/** How far the timestamps of the two streams may be out of order: the engine stores each as soon as it can. */
+const marginSeconds = 1;
+
 export class ContainerLog {
   readonly #client: EngineClient;
   readonly #container: string;
   readonly #output: Output;
-  /** The last timestamp, and the number of frames with it that were passed on. */
-  #stamp = '';
-  #passed = 0;
+  readonly #positions: Record<StreamName, Position> = { out: { stamp: '', passed: 0 }, err: { stamp: '', passed: 0 } };
   #isWaiting = false;
   #readings = 0;
 
@@ -35,30 +42,42 @@ export class ContainerLog {
     const stream = await this.#client.stream({
       method: 'GET',
       path: `/containers/${this.#container}/logs`,
-      query: { stdout: 1, stderr: 1, timestamps: 1, follow: follow ? 1 : 0, since: sinceText(this.#stamp) },
+      query: { stdout: 1, stderr: 1, timestamps: 1, follow: follow ? 1 : 0, since: this.#since() },
       signal,
     });
     const frames = new LogFrames();
-    const position = { stamp: this.#stamp, skip: this.#passed };
+    const seen = { out: { ...this.#positions.out }, err: { ...this.#positions.err } };
     for await (const piece of stream as AsyncIterable<Buffer>) {
       this.#readings++;
-      await this.#pass(this.#select(frames.push(piece), position));
+      await this.#pass(this.#select(frames.push(piece), seen));
     }
     if (!stream.complete) throw await brokenStream(stream);
   }
 
   /** Those that were not passed on before. */
-  #select(frames: readonly LogFrame[], position: { readonly stamp: string; skip: number }): LogFrame[] {
+  #select(frames: readonly LogFrame[], seen: Record<StreamName, Position>): LogFrame[] {
     return frames.filter(({ stream, stamp }) => {
       if (stream === 'engine') throw new Error('the engine could not read the output');
-      if (stamp === position.stamp && position.skip > 0) {
-        position.skip--;
+      const before = seen[stream];
+      if (stamp < before.stamp) return false;
+      if (stamp === before.stamp && before.passed > 0) {
+        before.passed--;
         return false;
       }
-      this.#passed = stamp === this.#stamp ? this.#passed + 1 : 1;
-      this.#stamp = stamp;
+      const position = this.#positions[stream];
+      position.passed = stamp === position.stamp ? position.passed + 1 : 1;
+      position.stamp = stamp;
       return true;
     });
+  }
+
+  /** Seconds with nanoseconds, as the engine wants them. Undefined: from the start. */
+  #since(): string | undefined {
+    const { out, err } = this.#positions;
+    const stamp = out.stamp > err.stamp ? out.stamp : err.stamp;
+    if (stamp === '') return undefined;
+    const [, fraction = ''] = /\.(\d+)/.exec(stamp) ?? [];
+    return `${Math.floor(Date.parse(stamp) / 1_000) - marginSeconds}.${fraction.padEnd(9, '0')}`;
   }
 
   async #pass(frames: readonly LogFrame[]): Promise<void> {
@@ -82,14 +101,6 @@ function joinNeighbours(frames: readonly LogFrame[]): { readonly stream: StreamN
     else joined.push({ stream, parts: [data] });
   }
   return joined.map(({ stream, parts }) => ({ stream, data: Buffer.concat(parts) }));
-}
-
-/** Seconds with nanoseconds, as the engine wants them. Undefined: from the start. */
-function sinceText(stamp: string): string | undefined {
-  if (stamp === '') return undefined;
-  const seconds = Math.floor(Date.parse(stamp) / 1_000);
-  const [, fraction = ''] = /\.(\d+)/.exec(stamp) ?? [];
-  return `${seconds}.${fraction.padEnd(9, '0')}`;
 }
 
 async function brokenStream(stream: IncomingMessage): Promise<Error> {

@@ -46,6 +46,8 @@ export interface ContainerTools {
   /** The engine may still create a container of a run that has ended. */
   readonly onUnsure: () => void;
   readonly times: ContainerTimes;
+  /** podman answers 0 to those who wait for a container that somebody removes. */
+  readonly isPodman: boolean;
   /** Whether the engine accepts a connection now. */
   readonly isAway: () => Promise<boolean>;
 }
@@ -141,13 +143,23 @@ export class ContainerRun {
     try {
       const end = await Promise.race([ending.then((exitCode) => ({ exitCode })), kill.givenUp]);
       if (end === undefined) return failed('it was stopped; the Docker engine did not answer in time');
-      const explaining = this.#explain(container, end.exitCode);
+      const explaining = this.#confirm(container, end.exitCode).then((code) => this.#explain(container, code));
       await reading;
       return await explaining;
     } finally {
       kill.disarm();
       over.abort();
     }
+  }
+
+  /** Whether an exit code of podman is that of the container; undefined: the container is gone. */
+  async #confirm(container: string, exitCode: number | undefined): Promise<number | undefined> {
+    const { client, isPodman } = this.#tools;
+    if (!isPodman || exitCode !== 0 || this.#signal.aborted) return exitCode;
+    const found = await whileAway(() => inspectContainer(client, container, this.#signal), {
+      signal: this.#signal,
+    });
+    return found?.State.ExitCode;
   }
 
   /** Asks at once, because an engine that ended the container may soon be back. */

@@ -94,7 +94,9 @@ describe.skipIf(!needs('docker') || !needs('busybox'))('a container', () => {
 
     it('that needs more memory than its limit fails, with the limit in its reason', async () => {
       const { outcome } = await run(work('exec dd if=/dev/zero of=/dev/null bs=100M', { memoryBytes: 20 * MiB }));
-      expect(outcome).toMatchObject({ state: 'failure', reason: 'it ran out of memory (limit 20 MiB)', exitCode: 137 });
+      expect(outcome).toMatchObject({ state: 'failure', exitCode: 137 });
+      // now and then the engine says only later that memory was the reason
+      expect(outcome.reason).toMatch(/^it (was killed; probably it )?ran out of memory \(limit 20 MiB\)$/);
     });
 
     it('has limits of processors and processes, and no new privileges', async () => {

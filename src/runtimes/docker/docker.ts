@@ -141,7 +141,7 @@ class DockerEngine {
       const spec = this.#specOf(task, work, facts);
       if (task.facts.lease > 1) await whileAway(() => this.#owned.endEarlierLeases(task.facts, signal), { signal });
       await this.#reaper.start();
-      return await new ContainerRun(this.#tools(), task, work, { spec, output, signal }).execute();
+      return await new ContainerRun(this.#tools(facts), task, work, { spec, output, signal }).execute();
     } catch (error) {
       if (error instanceof RefusedField) return faulty(error.message);
       if (signal.aborted) return failed('it was stopped before it began');
@@ -149,7 +149,7 @@ class DockerEngine {
     }
   }
 
-  #tools(): ConstructorParameters<typeof ContainerRun>[0] {
+  #tools({ isPodman }: EngineFacts): ConstructorParameters<typeof ContainerRun>[0] {
     return {
       client: this.#client,
       pulls: this.#pulls,
@@ -157,6 +157,7 @@ class DockerEngine {
       open: this.#open,
       onUnsure: () => void (this.#isUnsure = true),
       times: this.#times,
+      isPodman,
       isAway: () => this.#isAway(),
     };
   }

@@ -21,13 +21,15 @@ const run = promisify(execFile);
 
 const applets = 'cat dd echo env false head id kill ls mkdir pwd seq sh sleep stat test touch true wc yes'.split(' ');
 
-// $1: folder. Processes of the engine have the folder in their command line, those of containers are in its control groups.
+// $1: folder. Processes of the engine have the folder in their command line, those of containers are in its control groups, and
+// reapers of workers that were killed have the address of the engine in their environment.
 const cleanUp = `
 trap '' HUP INT TERM
 folder=$1
 name=\${folder##*/}
 while read -r line; do :; done
-engine() { grep -lsaF -- "$folder/" /proc/[0-9]*/cmdline | sed 's,/proc/,,; s,/cmdline,,' | grep -vx "$$"; }
+users() { grep -lsaF -- "MILLRACE_DOCKER_HOST=unix://$folder/" /proc/[0-9]*/environ; }
+engine() { { grep -lsaF -- "$folder/" /proc/[0-9]*/cmdline; users; } | cut -d/ -f3 | grep -vx "$$"; }
 tasks() { find /sys/fs/cgroup -path "*/$name/*" -name cgroup.procs -exec cat {} + 2>/dev/null | sort -u; }
 kill -9 $(engine) 2>/dev/null
 for round in 1 2 3 4 5; do
