@@ -3,7 +3,7 @@
  * returned. A failing exit code does not throw; the caller decides what it means.
  */
 import { spawn } from 'node:child_process';
-import { realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -91,5 +91,6 @@ export function seconds(startedAt) {
  * @param {string} url import.meta.url
  */
 export function isMain(url) {
-  return process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(url);
+  const [, script] = process.argv;
+  return script !== undefined && existsSync(script) && realpathSync(script) === fileURLToPath(url);
 }
