@@ -158,6 +158,8 @@ describe('tenant', () => {
     const address = onDatabase(await controlAddress(product.home), 'orchard');
     await withClient(address, (client) => client.query(script.stdout));
     await inState('orchard', 'STARTED');
+    // nothing told the gateway of the installation: for a second it may remember that there was none
+    await until('the gateway serves it', () => below('orchard')('GET /api/projects', {}).catch(() => undefined));
     await runsAJob('orchard');
     await statement('drop database orchard');
     await until(

@@ -104,8 +104,8 @@ export const attacks: readonly Attack[] = [
   {
     what: 'thousands of timers are due, every one again and again',
     work: async (by) => {
-      const every = many(500, () => ({ on: { every: '1ms' }, do: [{ set: { ret: 1 } }] }));
-      const waits = many(2_000, (i) => ({ wait: `${(i % 10) * 100 + 100}ms` }));
+      const every = many(300, () => ({ on: { every: '1ms' }, do: [{ set: { ret: 1 } }] }));
+      const waits = many(1_200, (i) => ({ wait: `${(i % 10) * 100 + 100}ms` }));
       const id = await by.start([...every, { parallel: waits }, { wait: '1h' }]);
       await until(
         'it sleeps',
