@@ -38,7 +38,7 @@ export async function containers(options: Options, report: Report): Promise<Resu
   const [pairs, rounds, batch] = options.quick ? [2, 1, atOnce] : [25, 5, 5 * atOnce];
   const server = await startServer(options);
   const engine = await startDocker();
-  atEnd(engine.stop);
+  const stopEngine = atEnd(engine.stop);
   const up = await startUp({
     home: server.home,
     worker: true,
@@ -61,7 +61,7 @@ export async function containers(options: Options, report: Report): Promise<Resu
     theirs: async () => batch / ((await plainCalls(client, batch)) / 1_000),
   });
   await up.stop();
-  await engine.stop();
+  await stopEngine();
   await server.stop();
   return conclude(report, { alone, together });
 }
