@@ -42,6 +42,9 @@ interface Walk extends Dying {
 
 /** Time until a process must have died at its checkpoint, on a busy machine. */
 const maxPassageMs = 120_000;
+/** The API, while others are on their way to a checkpoint. */
+const presentMs = 8_000;
+const absentMs = 3_000;
 /** Checkpoints that are passed only when workers are lost; they come last. */
 const lastOnes: readonly Checkpoint[] = ['leases.sweep', 'leases.swept'];
 /** Passed only once per process, once a minute, or for each other process that dies. */
@@ -108,7 +111,15 @@ export async function dieAtEach(
 ): Promise<void> {
   if (names.length === 0) return;
   const left = [...names];
-  await Promise.all(roles.map((role) => dieAtSome(walk, role, left)));
+  let underWay = roles.length;
+  const { api } = walk.installation;
+  await Promise.all(
+    roles.map(async (role) => {
+      await dieAtSome(walk, role, left);
+      underWay -= 1;
+      if (role === api) await comeAndGo(walk.installation, role, () => underWay === 0);
+    }),
+  );
   await Promise.all(roles.map((role) => begin(walk.installation, role)));
 }
 
@@ -123,6 +134,16 @@ async function dieAtSome(walk: Dying, role: RoleProcess, left: Checkpoint[]): Pr
   const { pid } = role;
   await role.kill();
   await bury(walk.installation, role, pid);
+}
+
+/** The others reach their checkpoints only if something is launched, and if they get what the API has begun: it comes back, and dies again. */
+async function comeAndGo(installation: ChaosInstallation, role: RoleProcess, isOver: () => boolean): Promise<void> {
+  while (!isOver()) {
+    await begin(installation, role);
+    await sleep(presentMs);
+    await role.kill();
+    await sleep(absentMs);
+  }
 }
 
 /** Starts the next process, after the former one was reported as lost. */

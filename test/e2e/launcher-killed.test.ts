@@ -1,5 +1,6 @@
 /** A launcher that is killed while it restarts a tenant: the standby launcher finishes the restart. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isProcessRunning } from '../../src/kernel/process/process-stat.ts';
 import { sql } from '../../src/kernel/sql.ts';
 import { TestInstallation } from '../harness/installation.ts';
 import { until } from '../harness/until.ts';
@@ -14,13 +15,13 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => world?.close());
 
-/** The pid of the active launcher. */
+/** The pid of the active launcher. One that was killed holds the lease until it expires. */
 const activePid = (): Promise<number> =>
   until('a launcher is active', async () => {
     const row = await world.inControl((db) =>
       db.maybeOne<{ pid: number }>(sql`select pid from launcher join launcher_lease on holder = launcher.id`),
     );
-    return row?.pid;
+    return row !== undefined && isProcessRunning(row.pid) ? row.pid : undefined;
   });
 
 /** Launchers that beat, the active one among them. */
