@@ -194,7 +194,7 @@ describe('answers by link', () => {
     expect((await fetch(link, { method: 'POST', headers: json, body: '{"approved":true}' })).status).toBe(200);
     expect((await reached(id, 'done')).fields['decision']).toEqual({ approved: true });
     expect((await fetch(link)).status).toBe(410);
-    expect((await fetch(`${link.slice(0, -2)}xx`)).status).toBe(404);
+    expect((await fetch(link.replace(/.{20}$/, 'x'.repeat(20)))).status).toBe(404);
     expect(product.output()).not.toContain(link.slice(-20));
   });
 

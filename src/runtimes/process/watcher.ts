@@ -4,7 +4,7 @@
  *
  * 1. A task is announced before it is spawned, and its group after, so there is no moment at which a task is unknown: one
  *    without a group is found by the mark in its environment.
- * 2. It owns the folder of the worker's pipes, if there is one, and removes it after the worker has ended.
+ * 2. It owns the folder of the worker's pipes, if there is one, and removes it after the worker and its tasks have ended.
  */
 import type { Log } from '../../kernel/log.ts';
 import type { Service } from '../../kernel/service.ts';
@@ -14,7 +14,11 @@ import { markVariable } from './task-processes.ts';
 // $1: grace in tenths of a second, $2: folder to remove, or empty. `open` holds mark:group items; marks contain no blanks.
 const script = `
 trap '' HUP INT TERM
+folder=$2
 open=
+remove() {
+  [ -z "$folder" ] || rm -rf -- "$folder"
+}
 forget() {
   rest=
   for item in $open; do
@@ -29,8 +33,7 @@ while read -r verb mark group; do
     -) forget "$mark" ;;
   esac
 done
-[ -z "$2" ] || rm -rf -- "$2"
-[ -n "$open" ] || exit 0
+[ -n "$open" ] || { remove; exit 0; }
 marks=
 for item in $open; do
   marks="$marks\${marks:+
@@ -76,6 +79,7 @@ done
 # twice: for what was being forked while we looked
 strike KILL
 strike KILL
+remove
 `;
 
 export interface WatcherOptions {
