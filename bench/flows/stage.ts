@@ -135,7 +135,7 @@ function makeTenant({ db, address, deliver, ends }: Parts): FlowTenant {
     launched += messages.length;
     for (const { execution } of messages) ends.expect(execution);
     const outcomes = await deliver(messages);
-    // one that came while the tenant was being opened is stored, and takes effect at once
+    // `accepted`: it is stored, and takes effect when a conductor takes it
     const failed = outcomes.find(({ outcome }) => outcome !== 'committed' && outcome !== 'accepted');
     if (failed !== undefined) throw new Error(`a launch was ${failed.outcome}: ${failed.detail ?? ''}`);
     return messages.map(({ execution }) => execution);

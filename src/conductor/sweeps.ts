@@ -19,7 +19,7 @@ const inboxEveryMs = 2_000;
 const inboxPage = 1_000;
 /** Messages of the inbox in memory. */
 const maxTaken = 10_000;
-/** A page with at least so many messages may not be the last one: large messages fill a page by their bytes. */
+/** After a page of at least this many messages the next one is read at once: pages are limited by bytes, too. */
 const longPage = 10;
 const takeoverPage = 500;
 /** Hints may come often. */

@@ -42,7 +42,7 @@ interface Walk extends Dying {
 
 /** Time until a process must have died at its checkpoint, on a busy machine. */
 const maxPassageMs = 120_000;
-/** The API, while others are on their way to a checkpoint. */
+/** How long the API runs, and then stays away, while others have not reached their checkpoints. */
 const presentMs = 8_000;
 const absentMs = 3_000;
 /** Checkpoints that are passed only when workers are lost; they come last. */
@@ -136,7 +136,7 @@ async function dieAtSome(walk: Dying, role: RoleProcess, left: Checkpoint[]): Pr
   await bury(walk.installation, role, pid);
 }
 
-/** The others reach their checkpoints only if something is launched, and if they get what the API has begun: it comes back, and dies again. */
+/** Restarts and kills the API in turns: the others need executions that it launches, and those that they take over from it. */
 async function comeAndGo(installation: ChaosInstallation, role: RoleProcess, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
     await begin(installation, role);

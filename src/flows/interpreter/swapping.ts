@@ -59,7 +59,7 @@ function refusalOfSwapped(
   return undefined;
 }
 
-/** A node whose step has another verb in the new document would be lost. Whoever builds that document must not let this happen. */
+/** Refuses a new document that gives the step of a kept node another verb: the node could not go on. */
 function refusalOfKept({ flow }: Run, nid: string, { at }: FlowNode, next: Flow): Refusal | undefined {
   if (flow.byPosition.get(at)?.verb === next.byPosition.get(at)?.verb) return undefined;
   return { code: 'bad_document', detail: `the step of the node ${nid} has become another one` };

@@ -3,7 +3,6 @@ import { z } from 'zod';
 import type { EngineClient } from './engine-client.ts';
 
 export interface EngineFacts {
-  readonly node: string;
   readonly isPodman: boolean;
   /** It has a small first process for containers, which passes signals on and waits for orphans. */
   readonly hasInit: boolean;
@@ -13,7 +12,6 @@ export interface EngineFacts {
 }
 
 const info = z.object({
-  Name: z.string().default(''),
   InitBinary: z.string().nullish(),
   InitCommit: z.object({ ID: z.string().nullish() }).nullish(),
   MemoryLimit: z.boolean().default(true),
@@ -47,7 +45,6 @@ export async function readFacts(client: EngineClient, signal?: AbortSignal): Pro
   const parsed = info.parse(about.body);
   const isPodman = versions.parse(version.body).Components?.some(({ Name }) => Name.startsWith('Podman')) ?? false;
   return {
-    node: parsed.Name,
     isPodman,
     // Docker names a program that is not installed, too, and its version is then "N/A"
     hasInit: (parsed.InitBinary ?? '') !== '' && parsed.InitCommit?.ID !== 'N/A',
